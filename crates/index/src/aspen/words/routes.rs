@@ -26,7 +26,7 @@ const BEHIND_AT: u32 = BEFORE_AT + ID_BITS;
 /// Stands for a table of its own: the sign.
 const NESTED: u64 = 1 << 63;
 /// How many tables a route may lead through.
-const DEEPEST: usize = 8;
+const DEEPEST: usize = 10;
 /// Slots for each leaf of which a table knows.
 const SLOTS_A_LEAF: usize = 2;
 
@@ -49,8 +49,8 @@ struct Table {
     first: AtomicU64,
     /// The distance from there to the last key of the last slot. Farther keys belong to that slot.
     reach: AtomicU64,
-    /// A slot has 2^shift keys, a step of a border 2^step: `shift | step << 8`.
-    scale: AtomicU64,
+    /// A slot has 2^shift keys.
+    shift: AtomicU64,
     /// A power of two of them.
     slots: Box<[AtomicU64]>,
     /// Their number less one.
@@ -73,7 +73,7 @@ impl Table {
         Self {
             first: AtomicU64::new(0),
             reach: AtomicU64::new(0),
-            scale: AtomicU64::new(0),
+            shift: AtomicU64::new(0),
             slots: (0..count).map(|_| AtomicU64::new(0)).collect(),
             mask: count - 1,
             nested: AtomicPtr::new(ptr::null_mut()),
@@ -86,7 +86,7 @@ impl Table {
         let distance = key
             .saturating_sub(self.first.load(Ordering::Relaxed))
             .min(self.reach.load(Ordering::Relaxed));
-        let shift = self.scale.load(Ordering::Relaxed) & 63;
+        let shift = self.shift();
         // The mask only matters to a reader of a table that has come to another use meanwhile.
         ((distance >> shift) as usize & self.mask, distance)
     }
@@ -141,8 +141,19 @@ impl Table {
         }
     }
 
+    #[inline(always)]
     fn shift(&self) -> u64 {
-        self.scale.load(Ordering::Relaxed) & 63
+        self.shift.load(Ordering::Relaxed) & 63
+    }
+
+    /// How far into its slot a key lies that has this distance from the first key of the table, as
+    /// a border says it: in steps of a slot's 1,024th part, or of that of 1,024 keys if it has
+    /// fewer.
+    #[inline(always)]
+    fn step(&self, distance: u64) -> u64 {
+        // For a slot of one key this is the whole distance, of which nothing is left here: its
+        // border is 0.
+        distance << (self.shift().wrapping_neg() & 63) >> (u64::BITS - BORDER_BITS)
     }
 
     /// Lets a slot lead to the leaf `before` and, from the border on, to the leaf behind it.
@@ -155,12 +166,11 @@ impl Table {
                 let Some(distance) = low.checked_sub(start) else {
                     return false;
                 };
-                let step = self.scale.load(Ordering::Relaxed) >> 8;
-                let border = distance >> step;
-                if distance >> self.shift() != 0 || border << step != distance {
+                let finer = (1 << self.shift().saturating_sub(BORDER_BITS.into())) - 1;
+                if distance >> self.shift() != 0 || distance & finer != 0 {
                     return false;
                 }
-                route(before, id, border)
+                route(before, id, self.step(distance))
             }
         };
         self.slots[slot].store(word, Ordering::Relaxed);
@@ -251,15 +261,12 @@ impl Keeper {
         let made = self.table(count);
         // SAFETY: tables live as long as the keeper.
         let table = unsafe { &*made };
-        let step = shift.saturating_sub(BORDER_BITS);
         let reach = ((count as u128) << shift) - 1;
         table.first.store(first, Ordering::Relaxed);
         table
             .reach
             .store(u64::try_from(reach).unwrap_or(u64::MAX), Ordering::Relaxed);
-        table
-            .scale
-            .store(u64::from(shift | step << 8), Ordering::Relaxed);
+        table.shift.store(u64::from(shift), Ordering::Relaxed);
         let (mut before, mut next) = (before, 0);
         for slot in 0..count {
             let span = table.span_of(slot, whole);
@@ -298,6 +305,23 @@ impl Keeper {
         let nested = self.build(before, borders, span, false, depth + 1);
         // SAFETY: tables live as long as the keeper.
         table.lead_to(slot, unsafe { &*nested });
+    }
+
+    /// Lets a slot lead to the leaves that have its keys now.
+    fn make_slot(
+        &mut self,
+        table: &Table,
+        slot: usize,
+        span: Span,
+        depth: usize,
+        separators: &impl Separators,
+    ) {
+        let mut borders = Vec::new();
+        let before = separators.leaf_of(span.first);
+        if span.first < span.last {
+            separators.borders(span.first + 1, span.last, usize::MAX, &mut borders);
+        }
+        self.set(table, slot, before, &borders, span, depth);
     }
 
     /// Puts a table, and those behind it, among the unused ones.
@@ -348,9 +372,7 @@ impl Routes {
             let (slot, distance) = table.locate(key);
             let word = table.slot(slot);
             if word & NESTED == 0 {
-                let step = table.scale.load(Ordering::Relaxed) >> 8 & 63;
-                let at = distance >> step & ((1 << BORDER_BITS) - 1);
-                let is_before = at < word & ((1 << BORDER_BITS) - 1);
+                let is_before = table.step(distance) < word & ((1 << BORDER_BITS) - 1);
                 let id = word >> if is_before { BEFORE_AT } else { BEHIND_AT };
                 return (id & ID) as u32;
             }
@@ -367,8 +389,9 @@ impl Routes {
             return;
         };
         // SAFETY: never null; tables live as long as `self`.
-        let mut table = unsafe { &*self.first.load(Ordering::Relaxed) };
-        let (mut span, mut depth) = (ALL, 0);
+        let first = unsafe { &*self.first.load(Ordering::Relaxed) };
+        let (mut table, mut span, mut depth) = (first, ALL, 0);
+        let too_deep = keeper.too_deep;
         loop {
             let (slot, _) = table.locate(key);
             span = table.span_of(slot, span);
@@ -378,15 +401,21 @@ impl Routes {
                     depth += 1;
                 }
                 _ => {
-                    let mut borders = Vec::new();
-                    let before = separators.leaf_of(span.first);
-                    if span.first < span.last {
-                        separators.borders(span.first + 1, span.last, usize::MAX, &mut borders);
-                    }
-                    keeper.set(table, slot, before, &borders, span, depth);
-                    return;
+                    keeper.make_slot(table, slot, span, depth, separators);
+                    break;
                 }
             }
+        }
+        if keeper.too_deep == too_deep || depth == 0 {
+            return;
+        }
+        // Tables were put below one another where borders came one by one. Made at once, they are
+        // not so deep.
+        let (slot, _) = first.locate(key);
+        let nested = first.nested(slot).map(ptr::from_ref);
+        keeper.make_slot(first, slot, first.span_of(slot, ALL), 0, separators);
+        if let Some(nested) = nested {
+            keeper.retire(nested.cast_mut());
         }
     }
 

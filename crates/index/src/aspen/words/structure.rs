@@ -58,7 +58,7 @@ impl<const UNITS: usize> Words<UNITS> {
     }
 
     /// Leaves in use.
-    fn leaf_count(&self) -> usize {
+    pub(super) fn leaf_count(&self) -> usize {
         let ids = self.ids.lock();
         ids.in_use()
     }

@@ -4,6 +4,7 @@ use super::{Batch, Change, Cursor, Keys, Words};
 use crate::contract::Direction;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use tremula_sync::atomic::Ordering;
 
 type Small = Words<1>;
 
@@ -164,4 +165,45 @@ fn ends_of_the_numbers_are_keys_like_others() {
     words.check_at_rest();
     assert_eq!(words.pop(Direction::Descending), Some((u64::MAX, 7)));
     assert_eq!(words.pop(Direction::Ascending), Some((0, 7)));
+}
+
+/// Fails if routes are not mended, so that lookups are led astray again and again.
+#[test]
+fn lookups_are_not_led_astray_for_long_after_splits_and_merges() {
+    let words = Words::<8>::new();
+    for key in 0..512 {
+        put(&words, key, key);
+    }
+    let astray = || {
+        let before = words.counters.detours.load(Ordering::Relaxed);
+        for round in 0..10 {
+            for key in 0..512 {
+                assert_eq!(words.get(key).is_some(), round < 10);
+                put(&words, key, key);
+            }
+        }
+        words.counters.detours.load(Ordering::Relaxed) - before
+    };
+    let mut key = 1;
+    for _ in 0..60 {
+        key = (key * 37 + 11) % 512;
+        let held = words.hold(key);
+        if held.leaf.low() < key {
+            words.split_apart(held, key);
+        } else {
+            held.lock.unchanged();
+        }
+    }
+    words.check_at_rest();
+    let leaves = words.leaf_count() as u64;
+    let split = astray();
+    for key in 0..512 {
+        words.settle(key);
+    }
+    words.check_at_rest();
+    let merged = astray();
+    assert!(
+        split < 2 * leaves && merged < 2 * leaves,
+        "{leaves} leaves: {split}, {merged}"
+    );
 }

@@ -73,17 +73,19 @@ impl<const UNITS: usize> Words<UNITS> {
         let mut id = id;
         loop {
             let leaf = self.leaves.get(id);
-            // Led astray by a route, or kept out by another writer.
-            let waits = leaf.covers(key);
-            if let Ok(lock) = leaf.lock.lock() {
-                if leaf.covers(key) {
-                    let held = Held { id, leaf, lock };
-                    match self.note_wait(&held, waits, key) {
-                        Some(cut) => self.split_apart(held, cut),
-                        None => return held,
-                    }
+            // A route may have led astray, to a leaf that is not fought over.
+            let (lock, waited) = match leaf.lock.try_lock() {
+                Ok(lock) => (Ok(lock), false),
+                Err(Restart) => (leaf.lock.lock(), true),
+            };
+            if let Ok(lock) = lock {
+                let held = Held { id, leaf, lock };
+                if !leaf.covers(key) {
+                    held.lock.unchanged();
+                } else if waited && let Some(cut) = self.note_wait(&held, key) {
+                    self.split_apart(held, cut);
                 } else {
-                    lock.unchanged();
+                    return held;
                 }
             }
             count(&self.counters.restarts);
@@ -91,12 +93,9 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Notes that a writer has waited for a leaf, if it did. Returns the key at which the leaf is
-    /// to be split.
-    fn note_wait(&self, held: &Held<'_>, waits: bool, key: u64) -> Option<u64> {
-        if !waits {
-            return None;
-        }
+    /// Notes that a writer has waited for a leaf. Returns the key at which the leaf is to be split,
+    /// if it is.
+    fn note_wait(&self, held: &Held<'_>, key: u64) -> Option<u64> {
         count(&self.counters.waits);
         let changes = held.lock.changes();
         let (below, above) = self.grains.waited(held.id, changes, key)?;
