@@ -3,7 +3,7 @@
 //! ```text
 //!   key ──> route table ──────> leaf: keys from … to …, version ──> block: 24 8 31 24 …
 //!           (a hint: may be      (the truth, one cache line)         slots, in the format
-//!            out of date)                                            that the leaf has chosen
+//!            out of date)        half a cache line                   that the leaf has chosen
 //!               ▲
 //!               └─ mended from the separators, a B+tree, by a thread led astray
 //! ```
@@ -27,6 +27,37 @@
 //!   comparisons from there on find it. An insertion moves entries up to the next gap.
 //! - *dense*, for numbers that lie close together: an array of values, without keys.
 //! - *sorted*, for all others: the same slots, found by comparing samples, then those of a segment.
+//!
+//! # How it adapts
+//!
+//! A writer that has had to wait for a leaf notes it. When that has happened often and lately
+//! (the statistic of the contention-adapting tree: 250 for each wait, less 1 for each change, more
+//! than 1000 in all), the leaf is split between the keys that were waited for last, down to leaves
+//! of a few entries, and the new leaf gets a line of the cache for itself. If all waited for one
+//! key, no split would help, and none is made. A leaf that has become quiet looks every 4,096
+//! changes whether it is small, and is merged with its neighbour if that is quiet too.
+//!
+//! A writer that has not waited writes nothing for this: how often a leaf has changed is its
+//! version.
+//!
+//! # Memory
+//!
+//! Blocks lie in regions of the map, which ask the system for huge pages from 2 MiB on. A block
+//! grows and shrinks where it is, if it can. A region of which no block is in use is given back to
+//! the system, but its addresses stay with the map until it is dropped.
+//!
+//! # What `shape()` shows
+//!
+//! The leaves of each format; what blocks take, how much of that is free and how much in huge
+//! pages (0 if the system refuses them); `splits` for lack of room and `contention_splits`;
+//! `merges`; `waits` of writers; `detours` of threads that a route led astray.
+//!
+//! # When not to use it
+//!
+//! - Keys of more than eight bytes, or without a byte form: it is a `b_tree` then.
+//! - A map of a few entries: an empty one takes some kilobytes.
+//! - Keys whose heads follow no line, such as powers: its leaves are sorted then, and a lookup
+//!   takes as long as in `b_tree`.
 //!
 //! # Invariants
 //!
@@ -61,7 +92,8 @@
 //! DaMoN 2016. Computed places and gaps that repeat a neighbour: Ding et al., "ALEX: An Updatable
 //! Adaptive Learned Index", SIGMOD 2020. Formats that a leaf chooses: "B-Trees Are Back", SIGMOD
 //! 2025. Routes that may be stale: Mathew, Min, "HydraList", VLDB 2020; Kim et al., "PACTree", SOSP
-//! 2021. A hash table in the order of its keys: Celis, "Robin Hood Hashing", 1986. Uneven splits:
+//! 2021. Splits where threads meet: Winblad, Sagonas, "Contention adapting search trees", ISPDC
+//! 2015. A hash table in the order of its keys: Celis, "Robin Hood Hashing", 1986. Uneven splits:
 //! Glombiewski, Seeger, Graefe, "Waves of misery after index creation", BTW 2019.
 
 mod numbers;

@@ -335,8 +335,8 @@ impl Blocks {
 impl Drop for Blocks {
     fn drop(&mut self) {
         for region in self.units.lock().regions.drain(..) {
-            // SAFETY: a page, or from `alloc` with this layout; and nobody has a block any more. The
-            // words need no drop.
+            // SAFETY: a page, or from `alloc` with this layout; and nobody has a block any more.
+            // The words need no drop.
             unsafe {
                 if region.is_page {
                     HugePage::free(region.base);

@@ -9,9 +9,8 @@
 //! Source: Winblad, Sagonas, "Contention adapting search trees", ISPDC 2015, whose constants these
 //! are.
 
-// Not the atomics that a checker of interleavings controls: nothing depends on their order.
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::ptr;
+use tremula_sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What one wait adds.
 const CONTENDED: i64 = 250;
@@ -20,14 +19,13 @@ const SPLIT_ABOVE: i64 = 1000;
 /// The least that a statistic becomes. A leaf there is quiet.
 const QUIET: i64 = -1000;
 /// Leaves of which the statistics are kept: those that were fought over last.
-const KEPT: usize = 256;
+const KEPT: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 /// Keys that are remembered for each.
 const SAMPLES: usize = 4;
 
 /// The statistic of one leaf. Written by the holder of its lock. Two leaves may be in turn at one
 /// place: then their statistics begin anew, and no more is lost. All accesses are relaxed: they
 /// order nothing.
-#[derive(Default)]
 #[repr(align(64))]
 struct Grain {
     /// The leaf's number and one.
@@ -41,6 +39,16 @@ struct Grain {
 }
 
 impl Grain {
+    fn new() -> Self {
+        Self {
+            leaf: AtomicU32::new(0),
+            waits: AtomicU32::new(0),
+            statistic: AtomicI64::new(0),
+            changes: AtomicU64::new(0),
+            keys: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
     fn is_of(&self, leaf: u32) -> bool {
         self.leaf.load(Ordering::Relaxed) == leaf + 1
     }
@@ -56,24 +64,46 @@ impl Grain {
 }
 
 /// The leaves that were fought over last.
-#[derive(Default)]
 pub(super) struct Grains {
-    kept: OnceLock<Box<[Grain]>>,
+    /// Null until a writer has waited, then a boxed array.
+    kept: AtomicPtr<[Grain; KEPT]>,
 }
 
 impl Grains {
-    fn place(leaf: u32) -> usize {
-        leaf as usize % KEPT
+    pub(super) fn new() -> Self {
+        Self {
+            kept: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// The place of a leaf, which others may have as well.
+    fn get(&self, leaf: u32) -> Option<&Grain> {
+        // Acquire: pairs with the release in `make`, for the array.
+        // SAFETY: null, or an array that lives as long as `self`.
+        let kept = unsafe { self.kept.load(Ordering::Acquire).as_ref() };
+        kept.map(|kept| &kept[leaf as usize % KEPT])
+    }
+
+    #[cold]
+    fn make(&self) {
+        let kept = Box::into_raw(Box::new(std::array::from_fn(|_| Grain::new())));
+        let made =
+            self.kept
+                .compare_exchange(ptr::null_mut(), kept, Ordering::Release, Ordering::Relaxed);
+        if made.is_err() {
+            // SAFETY: it came from a box, and no other thread has seen it.
+            drop(unsafe { Box::from_raw(kept) });
+        }
     }
 
     /// Notes that a writer of `key` has waited for a leaf that has changed `changes` times, and has
     /// its lock now. Returns two of the keys that were waited for between which the leaf should be
     /// split: it should if they differ.
     pub(super) fn waited(&self, leaf: u32, changes: u64, key: u64) -> Option<(u64, u64)> {
-        let kept = self
-            .kept
-            .get_or_init(|| (0..KEPT).map(|_| Grain::default()).collect());
-        let grain = &kept[Self::place(leaf)];
+        let grain = self.get(leaf).or_else(|| {
+            self.make();
+            self.get(leaf)
+        })?;
         if !grain.is_of(leaf) {
             grain.leaf.store(leaf + 1, Ordering::Relaxed);
             grain.waits.store(0, Ordering::Relaxed);
@@ -104,15 +134,25 @@ impl Grains {
 
     /// Whether a leaf that has changed `changes` times is not fought over.
     pub(super) fn is_quiet(&self, leaf: u32, changes: u64) -> bool {
-        let grain = self.kept.get().map(|kept| &kept[Self::place(leaf)]);
+        let grain = self.get(leaf);
         grain.is_none_or(|grain| !grain.is_of(leaf) || grain.statistic(changes) <= QUIET)
     }
 
     /// How often a writer has waited for a leaf, as far as that is remembered.
     pub(super) fn waits(&self, leaf: u32) -> u64 {
-        let grain = self.kept.get().map(|kept| &kept[Self::place(leaf)]);
+        let grain = self.get(leaf);
         grain.map_or(0, |grain| {
             u64::from(grain.waits.load(Ordering::Relaxed)) * u64::from(grain.is_of(leaf))
         })
+    }
+}
+
+impl Drop for Grains {
+    fn drop(&mut self) {
+        let kept = self.kept.load(Ordering::Relaxed);
+        if !kept.is_null() {
+            // SAFETY: it came from a box in `make`, and nobody else has it any more.
+            drop(unsafe { Box::from_raw(kept) });
+        }
     }
 }

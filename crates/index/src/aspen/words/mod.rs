@@ -126,7 +126,7 @@ impl<const UNITS: usize> Words<UNITS> {
             }),
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
-            grains: Grains::default(),
+            grains: Grains::new(),
         };
         let (id, leaf, lock) = words.take_leaf();
         leaf.set_range(0, u64::MAX);
