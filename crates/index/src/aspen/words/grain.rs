@@ -137,14 +137,6 @@ impl Grains {
         let grain = self.get(leaf);
         grain.is_none_or(|grain| !grain.is_of(leaf) || grain.statistic(changes) <= QUIET)
     }
-
-    /// How often a writer has waited for a leaf, as far as that is remembered.
-    pub(super) fn waits(&self, leaf: u32) -> u64 {
-        let grain = self.get(leaf);
-        grain.map_or(0, |grain| {
-            u64::from(grain.waits.load(Ordering::Relaxed)) * u64::from(grain.is_of(leaf))
-        })
-    }
 }
 
 impl Drop for Grains {
