@@ -52,3 +52,4 @@ engine!(
     OlcBTree::<_, _, ByteHead, 0>::default()
 );
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::default());
+engine!(aspen_of_small_leaves, Aspen::<_, _, ByteHead, 1>::default());

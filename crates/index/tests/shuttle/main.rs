@@ -10,6 +10,7 @@ mod suite;
 
 use suite::{engine, registered};
 use tremula_index::ca_tree::{CaTree, CaTreeConfig};
+use tremula_index::key::ByteHead;
 use tremula_index::lfca_tree::{LfcaTree, LfcaTreeConfig};
 use tremula_index::*;
 use tremula_sync::StatisticsConfig;
@@ -62,6 +63,20 @@ fn restless_lfca() -> LfcaTreeConfig {
 engine!(
     restless_lfca_tree,
     LfcaTree::<_, _>::with_config(restless_lfca()),
+    [
+        scans_see_every_stable_key_while_the_index_changes,
+        a_snapshot_is_of_one_moment,
+        every_entry_is_popped_once_from_either_end,
+        ranges_are_removed_whole_while_neighbours_are_written,
+        increments_are_not_lost,
+        ranges_that_overlap_are_removed_once,
+    ]
+);
+
+// Leaves of a few entries, which split and merge at every other write.
+engine!(
+    aspen_of_small_leaves,
+    Aspen::<_, _, ByteHead, 1>::default(),
     [
         scans_see_every_stable_key_while_the_index_changes,
         a_snapshot_is_of_one_moment,
