@@ -11,8 +11,13 @@ use tremula_sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Words of a unit: a key and a value in each slot.
 pub(super) const UNIT_WORDS: usize = 2 * UNIT_SLOTS;
-/// The size of a unit. Blocks are aligned to 512 bytes, so that an address fits into a place.
-pub(super) const UNIT_BYTES: usize = (UNIT_WORDS * size_of::<AtomicU64>()).next_multiple_of(512);
+/// The size of a unit. Blocks are aligned to 512 bytes, so that an address fits into a place. Under
+/// a checker words are wider and units have fewer: then a unit is padded to whole words, so that
+/// those of a block of several units lie in one row.
+pub(super) const UNIT_BYTES: usize = {
+    let word = size_of::<AtomicU64>();
+    (UNIT_WORDS * word).next_multiple_of(512 * (word >> word.trailing_zeros()))
+};
 /// Units whose use one word notes.
 const SLAB: usize = 64;
 /// Units at the end of a region that are no part of a block: a reader that has seen words which do
@@ -51,14 +56,10 @@ impl Region {
         if base.is_null() {
             handle_alloc_error(layout);
         }
-        for unit in 0..units + BEHIND {
-            for word in 0..UNIT_WORDS {
-                // SAFETY: the region has room for these, and nobody else has it yet.
-                unsafe {
-                    let word = base.add(unit * UNIT_BYTES).cast::<AtomicU64>().add(word);
-                    word.write(AtomicU64::new(0));
-                }
-            }
+        let words = base.cast::<AtomicU64>();
+        for word in 0..layout.size() / size_of::<AtomicU64>() {
+            // SAFETY: the region has room for these, and nobody else has it yet.
+            unsafe { words.add(word).write(AtomicU64::new(0)) };
         }
         base
     }

@@ -21,8 +21,9 @@ const MOST_MOVES: usize = 64;
 const SEGMENT: usize = if slots_of(1) < 16 { slots_of(1) } else { 16 };
 /// How full a leaf is made when it is filled anew, in percent.
 const FILL: usize = 72;
-/// How full a leaf of the most units may be made, in percent.
-const FULL: usize = 90;
+/// How full a leaf of the most units may be made, in percent. Under a checker it has three slots,
+/// and may be divided into one entry and three.
+const FULL: usize = if cfg!(any(loom, shuttle)) { 100 } else { 90 };
 
 /// Where the search for a key begins, in a linear block.
 #[inline(always)]
