@@ -189,20 +189,26 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Merges the leaf of a key with its right neighbour, or the last leaf with its left one, if
-    /// both have few entries and nobody fights over them.
+    /// Merges the leaf of a key with its right neighbour, or else with its left one, if both have few
+    /// entries and nobody fights over them.
+    ///
+    /// The left one counts too: where keys leave at their lower end, each leaf that becomes empty has
+    /// a full one on its right, and would stay for ever.
     pub(super) fn merge(&self, key: u64) {
-        let mut held = self.hold(key);
+        let held = self.hold(key);
+        let low = held.leaf.low();
+        if !self.merge_with_next(held)
+            && let Some(before) = low.checked_sub(1)
+        {
+            self.merge_with_next(self.hold(before));
+        }
+    }
+
+    /// Merges a leaf with its right neighbour if both have few entries. Returns whether it did so.
+    fn merge_with_next(&self, held: Held<'_>) -> bool {
         if held.leaf.last() == u64::MAX {
-            let low = held.leaf.low();
             held.lock.unchanged();
-            let Some(before) = low.checked_sub(1) else {
-                return;
-            };
-            held = self.hold(before);
-            if held.leaf.last() == u64::MAX {
-                return held.lock.unchanged();
-            }
+            return false;
         }
         let leaf = held.leaf;
         let next = self.hold_next(leaf.last());
@@ -217,12 +223,14 @@ impl<const UNITS: usize> Words<UNITS> {
         let plan = Self::plan(&entries, low, last);
         let (Some(plan), true) = (plan, entries.len() == total) else {
             next.lock.unchanged();
-            return held.lock.unchanged();
+            held.lock.unchanged();
+            return false;
         };
         leaf.set_range(low, last);
         self.fill(leaf, plan, &entries, false);
         self.dissolve(next);
         drop(held.lock);
+        true
     }
 
     /// Takes a leaf out of use whose keys belong to the leaf before it now, which the caller has

@@ -1,0 +1,115 @@
+//! What a user of Aspen may rely on beyond the contract: memory that comes to use again.
+#![cfg(not(any(loom, shuttle)))]
+
+use std::ops::Bound;
+use tremula_index::key::ByteHead;
+use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex, kit};
+
+type Map<const UNITS: usize> = Aspen<u64, u64, ByteHead, UNITS>;
+
+fn figure<const UNITS: usize>(map: &Map<UNITS>, name: &str) -> u64 {
+    let shape = map.shape();
+    shape
+        .get(name)
+        .unwrap_or_else(|| panic!("no figure {name}: {shape:?}"))
+}
+
+/// Entries that a queue has at most.
+const QUEUE: u64 = 4_000;
+
+/// Pushes at one end and pops at the other. Fails if leaves that become empty stay, or if the
+/// memory grows with the number of entries that have passed.
+fn a_queue_stays_small<const UNITS: usize>(push: impl Fn(u64) -> u64, direction: Direction) {
+    let map = Map::<UNITS>::default();
+    let turn = |turn: u64| {
+        assert_eq!(map.insert(push(turn), turn), None);
+        if let Some(old) = turn.checked_sub(QUEUE) {
+            let popped = match direction {
+                Direction::Ascending => map.pop_first(),
+                Direction::Descending => map.pop_last(),
+            };
+            assert_eq!(popped, Some((push(old), old)));
+        }
+    };
+    (0..10 * QUEUE).for_each(turn);
+    let (leaves, bytes) = (figure(&map, "leaves"), figure(&map, "bytes"));
+    (10 * QUEUE..100 * QUEUE).for_each(turn);
+    kit::Implementation::check_invariants(&map);
+    let shape = map.shape();
+    assert!(figure(&map, "leaves") <= 2 * leaves, "{leaves}: {shape:?}");
+    assert!(figure(&map, "bytes") <= 2 * bytes, "{bytes}: {shape:?}");
+}
+
+#[test]
+fn a_queue_that_ascends_stays_small() {
+    a_queue_stays_small::<8>(|turn| (1 << 40) + turn, Direction::Ascending);
+    a_queue_stays_small::<1>(|turn| (1 << 40) + turn, Direction::Ascending);
+    a_queue_stays_small::<8>(|turn| (1 << 40) + 977 * turn, Direction::Ascending);
+}
+
+#[test]
+fn a_queue_that_descends_stays_small() {
+    a_queue_stays_small::<8>(|turn| (1 << 40) - turn, Direction::Descending);
+    a_queue_stays_small::<1>(|turn| (1 << 40) - 977 * turn, Direction::Descending);
+}
+
+/// Removes by ranges what is old, as a cache of time stamps does.
+#[test]
+fn a_window_that_moves_by_ranges_stays_small() {
+    let map = Map::<1>::default();
+    let mut least = (u64::MAX, u64::MAX);
+    for turn in 0..100 {
+        for key in 1000 * turn..1000 * (turn + 1) {
+            map.insert(key, key);
+        }
+        if turn >= 4 {
+            let end = 1000 * (turn - 3);
+            let removed = map.remove_range(KeyRange::new(Bound::Unbounded, Bound::Excluded(&end)));
+            assert_eq!(removed, 1000);
+        }
+        if turn == 20 {
+            least = (figure(&map, "leaves"), figure(&map, "bytes"));
+        }
+    }
+    kit::Implementation::check_invariants(&map);
+    let shape = map.shape();
+    assert!(
+        figure(&map, "leaves") <= 2 * least.0,
+        "{least:?}: {shape:?}"
+    );
+    assert!(figure(&map, "bytes") <= 2 * least.1, "{least:?}: {shape:?}");
+}
+
+/// What is removed is not given back to the allocator, but serves what comes next.
+#[test]
+fn a_map_that_was_emptied_is_filled_again_in_the_same_memory() {
+    const KEYS: u64 = 1_000_000;
+    let map = Map::<8>::default();
+    let fill = || {
+        for number in 0..KEYS {
+            map.insert(number.wrapping_mul(0x9E37_79B9_7F4A_7C15), number);
+        }
+    };
+    fill();
+    let (bytes, blocks) = (figure(&map, "bytes"), figure(&map, "block_bytes"));
+    let used = blocks - figure(&map, "free_block_bytes");
+    for number in 0..KEYS {
+        let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        assert_eq!(map.remove(&key), Some(number));
+    }
+    kit::Implementation::check_invariants(&map);
+    assert!(map.is_empty());
+    let used_when_empty = figure(&map, "block_bytes") - figure(&map, "free_block_bytes");
+    assert!(
+        used_when_empty <= used / 50,
+        "{used}, then {used_when_empty}"
+    );
+    assert!(figure(&map, "leaves") <= 16, "{:?}", map.shape());
+    fill();
+    kit::Implementation::check_invariants(&map);
+    assert!(
+        figure(&map, "bytes") <= bytes + bytes / 8,
+        "{bytes}, then {:?}",
+        map.shape()
+    );
+}
