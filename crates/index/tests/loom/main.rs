@@ -2,6 +2,7 @@
 #![cfg(loom)]
 
 mod art;
+mod aspen;
 mod b_tree;
 mod ca_tree;
 mod lfca_tree;

@@ -1,0 +1,436 @@
+//! Every interleaving of a reader with changes of leaves, whose routes may be stale meanwhile; and
+//! of two writers. A leaf of one unit has three slots here, a window of a search two.
+//!
+//! Where a writer meets a reader, the reader is the spawned thread; the models of the version lock
+//! explain why. The checker lets a relaxed load see each value that the order of writes allows. So
+//! a reader that does not validate what it has read fails here, and so does a writer whose stores
+//! are not ordered behind its lock. It takes a `SeqCst` access for `AcqRel`, which only makes it
+//! stricter.
+
+use std::ops::Bound;
+use tremula_index::key::ByteHead;
+use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex, Storable, Update};
+use tremula_sync::model::check;
+use tremula_sync::{Arc, thread};
+
+type Map<V, const UNITS: usize> = Aspen<u64, V, ByteHead, UNITS>;
+/// Leaves of three entries.
+type Small = Map<u32, 1>;
+
+/// Keys far apart, which no dense leaf takes.
+const A: [u64; 10] = [10, 37, 59, 91, 140, 210, 330, 500, 800, 1300];
+
+fn far(number: usize) -> u64 {
+    A[number] << 40
+}
+
+/// A map of these numbers of [`far`] keys, each with its number as its value.
+fn map<const UNITS: usize>(numbers: impl IntoIterator<Item = usize>) -> Arc<Map<u32, UNITS>> {
+    let map = Map::default();
+    for number in numbers {
+        map.insert(far(number), number as u32);
+    }
+    Arc::new(map)
+}
+
+/// Three leaves: 2, and 5, and 6 to 8. The last one is full.
+fn three_leaves() -> Arc<Small> {
+    let map = map(0..9);
+    for number in [0, 1, 3, 4] {
+        map.remove(&far(number));
+    }
+    assert_eq!(figure(&map, "leaves"), 3);
+    map
+}
+
+fn figure<V: Storable, const UNITS: usize>(map: &Map<V, UNITS>, name: &str) -> u64 {
+    map.shape().get(name).unwrap()
+}
+
+fn values<const UNITS: usize>(map: &Map<u32, UNITS>) -> Vec<u32> {
+    let entries = map.snapshot(KeyRange::all()).unwrap();
+    entries.into_iter().map(|(_, value)| value).collect()
+}
+
+/// A reader of far keys that stay.
+fn reader<const UNITS: usize>(
+    map: &Arc<Map<u32, UNITS>>,
+    numbers: &'static [usize],
+) -> thread::JoinHandle<()> {
+    let map = Arc::clone(map);
+    thread::spawn(move || {
+        for number in numbers {
+            assert_eq!(map.get(&far(*number)), Some(*number as u32));
+        }
+    })
+}
+
+#[test]
+fn an_insertion_hides_no_neighbour_that_it_moves() {
+    check("an_insertion_hides_no_neighbour_that_it_moves", 3, || {
+        let map = map::<1>([0, 2]);
+        let other = Arc::clone(&map);
+        let reader = thread::spawn(move || {
+            assert!(matches!(other.get(&far(1)), None | Some(1)));
+            assert_eq!(other.get(&far(2)), Some(2));
+        });
+        assert_eq!(map.insert(far(1), 1), None);
+        reader.join().unwrap();
+        assert_eq!(figure(&map, "fills"), 1);
+        assert_eq!(values(&map), [0, 1, 2]);
+    });
+}
+
+#[test]
+fn a_removal_hides_no_neighbour() {
+    check("a_removal_hides_no_neighbour", 3, || {
+        let map = map::<1>(0..3);
+        let reader = reader(&map, &[2, 0]);
+        assert_eq!(map.remove(&far(1)), Some(1));
+        reader.join().unwrap();
+        assert_eq!(values(&map), [0, 2]);
+    });
+}
+
+#[test]
+fn a_dense_leaf_shows_an_entry_whole_or_not_at_all() {
+    check("a_dense_leaf_shows_an_entry_whole_or_not_at_all", 3, || {
+        let map = Small::default();
+        map.insert(0, 10);
+        map.insert(1, 11);
+        map.remove(&1);
+        assert_eq!(figure(&map, "dense_leaves"), 1);
+        let map = Arc::new(map);
+        let other = Arc::clone(&map);
+        let reader = thread::spawn(move || {
+            assert!(matches!(other.get(&1), None | Some(21)));
+            assert_eq!(other.get(&0), Some(10));
+        });
+        assert_eq!(map.insert(1, 21), None);
+        reader.join().unwrap();
+        assert_eq!(values(&map), [10, 21]);
+    });
+}
+
+#[test]
+fn a_reader_finds_everything_while_a_leaf_grows() {
+    check("a_reader_finds_everything_while_a_leaf_grows", 1, || {
+        let map = map::<2>(0..3);
+        let fills = figure(&map, "fills");
+        let reader = reader(&map, &[0, 2]);
+        map.insert(far(3), 3);
+        reader.join().unwrap();
+        assert_eq!(
+            (figure(&map, "fills"), figure(&map, "splits")),
+            (fills + 1, 0)
+        );
+        assert_eq!(values(&map), [0, 1, 2, 3]);
+    });
+}
+
+#[test]
+fn a_reader_finds_everything_while_a_leaf_changes_its_format() {
+    let name = "a_reader_finds_everything_while_a_leaf_changes_its_format";
+    check(name, 2, || {
+        let map = Small::default();
+        map.insert(0, 10);
+        map.insert(1, 11);
+        assert_eq!(figure(&map, "dense_leaves"), 1);
+        let map = Arc::new(map);
+        let other = Arc::clone(&map);
+        let reader = thread::spawn(move || {
+            assert_eq!(other.get(&1), Some(11));
+            assert_eq!(other.get(&2), None);
+        });
+        map.insert(far(0), 0);
+        reader.join().unwrap();
+        assert_eq!(figure(&map, "dense_leaves"), 0);
+        assert_eq!(values(&map), [10, 11, 0]);
+    });
+}
+
+#[test]
+fn a_stale_route_hides_nothing_while_a_leaf_splits() {
+    check("a_stale_route_hides_nothing_while_a_leaf_splits", 1, || {
+        let map = map::<1>([0, 1, 2]);
+        let reader = reader(&map, &[2, 0]);
+        map.insert(far(3), 3);
+        reader.join().unwrap();
+        assert_eq!(figure(&map, "splits"), 1);
+        assert_eq!(values(&map), [0, 1, 2, 3]);
+    });
+}
+
+#[test]
+fn a_stale_route_hides_nothing_while_the_middle_of_a_leaf_moves() {
+    let name = "a_stale_route_hides_nothing_while_the_middle_of_a_leaf_moves";
+    check(name, 1, || {
+        let map = map::<1>([0, 2, 3]);
+        let reader = reader(&map, &[3]);
+        map.insert(far(1), 1);
+        reader.join().unwrap();
+        assert_eq!(figure(&map, "splits"), 1);
+        assert_eq!(values(&map), [0, 1, 2, 3]);
+    });
+}
+
+#[test]
+fn a_batch_of_lookups_by_stale_routes_misses_nothing() {
+    check(
+        "a_batch_of_lookups_by_stale_routes_misses_nothing",
+        1,
+        || {
+            let map = map::<1>([0, 2, 3]);
+            let other = Arc::clone(&map);
+            let reader = thread::spawn(move || {
+                let mut found = Vec::new();
+                other.get_many(&[far(3), far(0)], &mut found);
+                assert_eq!(found, [Some(3), Some(0)]);
+            });
+            map.insert(far(1), 1);
+            reader.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_key_that_moves_is_removed_once() {
+    check("a_key_that_moves_is_removed_once", 1, || {
+        let map = map::<1>([0, 2, 3]);
+        let other = Arc::clone(&map);
+        let remover = thread::spawn(move || assert_eq!(other.remove(&far(3)), Some(3)));
+        map.insert(far(1), 1);
+        remover.join().unwrap();
+        assert_eq!(values(&map), [0, 1, 2]);
+        assert_eq!(map.len(), 3);
+    });
+}
+
+#[test]
+fn a_writer_that_waited_for_a_leaf_follows_the_key() {
+    check("a_writer_that_waited_for_a_leaf_follows_the_key", 2, || {
+        let map = map::<1>([0, 2, 3]);
+        let other = Arc::clone(&map);
+        let writer = thread::spawn(move || assert_eq!(other.insert(far(3), 33), Some(3)));
+        map.insert(far(1), 1);
+        writer.join().unwrap();
+        assert_eq!(values(&map), [0, 1, 2, 33]);
+    });
+}
+
+#[test]
+fn a_merge_hides_nothing_from_a_reader() {
+    check("a_merge_hides_nothing_from_a_reader", 2, || {
+        let map = three_leaves();
+        let reader = reader(&map, &[5]);
+        // The first leaf becomes empty, and takes over the second one.
+        assert_eq!(map.remove(&far(2)), Some(2));
+        reader.join().unwrap();
+        assert_eq!(figure(&map, "merges"), 1);
+        assert_eq!(values(&map), [5, 6, 7, 8]);
+    });
+}
+
+#[test]
+fn a_merge_takes_no_writer_s_entry_away() {
+    check("a_merge_takes_no_writer_s_entry_away", 2, || {
+        let map = three_leaves();
+        let other = Arc::clone(&map);
+        let writer = thread::spawn(move || assert_eq!(other.insert(far(5), 55), Some(5)));
+        assert_eq!(map.remove(&far(2)), Some(2));
+        writer.join().unwrap();
+        assert_eq!(values(&map), [55, 6, 7, 8]);
+        assert_eq!(map.len(), 4);
+    });
+}
+
+/// Both the number of the leaf and its block come to another use while the reader may be there.
+#[test]
+fn a_leaf_that_is_used_again_is_not_taken_for_what_it_was() {
+    let name = "a_leaf_that_is_used_again_is_not_taken_for_what_it_was";
+    check(name, 1, || {
+        let map = three_leaves();
+        let blocks = figure(&map, "free_block_bytes");
+        let reader = reader(&map, &[5]);
+        // The first leaf takes over the second one, and the third one splits.
+        assert_eq!(map.remove(&far(2)), Some(2));
+        assert_eq!(map.insert(far(9), 9), None);
+        reader.join().unwrap();
+        assert_eq!((figure(&map, "merges"), figure(&map, "splits")), (1, 3));
+        assert_eq!(figure(&map, "free_block_bytes"), blocks);
+        assert_eq!(values(&map), [5, 6, 7, 8, 9]);
+    });
+}
+
+#[test]
+fn a_range_is_removed_at_one_moment() {
+    check("a_range_is_removed_at_one_moment", 1, || {
+        let map = three_leaves();
+        for number in [7, 8] {
+            map.remove(&far(number));
+        }
+        let other = Arc::clone(&map);
+        let scanner = thread::spawn(move || {
+            let entries = values(&other);
+            assert!(matches!(entries[..], [2, 5, 6] | [6]), "{entries:?}");
+        });
+        let (low, high) = (far(2), far(5));
+        let range = KeyRange::new(Bound::Included(&low), Bound::Included(&high));
+        assert_eq!(map.remove_range(range), 2);
+        scanner.join().unwrap();
+        assert_eq!(values(&map), [6]);
+    });
+}
+
+fn a_scan_is_of_one_moment(name: &str, direction: Direction) {
+    check(name, 2, move || {
+        let map = three_leaves();
+        let other = Arc::clone(&map);
+        let scanner = thread::spawn(move || {
+            let mut entries = Vec::new();
+            let high = far(5);
+            let range = KeyRange::new(Bound::Unbounded, Bound::Included(&high));
+            other.scan(range, direction, usize::MAX, &mut entries);
+            entries.sort_unstable();
+            // The first is written before the last.
+            let pair = (entries[0].1, entries[1].1);
+            assert!(matches!(pair, (2 | 22, 5) | (22, 55)), "{pair:?}");
+        });
+        map.insert(far(2), 22);
+        map.insert(far(5), 55);
+        scanner.join().unwrap();
+    });
+}
+
+#[test]
+fn a_scan_of_two_leaves_upwards_is_of_one_moment() {
+    let name = "a_scan_of_two_leaves_upwards_is_of_one_moment";
+    a_scan_is_of_one_moment(name, Direction::Ascending);
+}
+
+#[test]
+fn a_scan_of_two_leaves_downwards_is_of_one_moment() {
+    let name = "a_scan_of_two_leaves_downwards_is_of_one_moment";
+    a_scan_is_of_one_moment(name, Direction::Descending);
+}
+
+#[test]
+fn the_first_entry_is_popped_and_no_later_one() {
+    check("the_first_entry_is_popped_and_no_later_one", 2, || {
+        // An empty leaf before one that has an entry.
+        let map = map::<1>(0..6);
+        for number in 0..5 {
+            map.remove(&far(number));
+        }
+        assert_eq!(figure(&map, "leaves"), 2);
+        let other = Arc::clone(&map);
+        let popper = thread::spawn(move || {
+            let (_, value) = other.pop_first().unwrap();
+            // When 4 comes, 0 has come before it.
+            assert!(matches!(value, 0 | 5), "{value}");
+        });
+        map.insert(far(0), 0);
+        map.insert(far(4), 4);
+        popper.join().unwrap();
+    });
+}
+
+#[test]
+fn of_two_insertions_into_one_leaf_none_is_lost() {
+    check("of_two_insertions_into_one_leaf_none_is_lost", 3, || {
+        let map = map::<1>([1]);
+        let other = Arc::clone(&map);
+        let writer = thread::spawn(move || assert_eq!(other.insert(far(0), 0), None));
+        assert_eq!(map.insert(far(2), 2), None);
+        writer.join().unwrap();
+        assert_eq!(values(&map), [0, 1, 2]);
+        assert_eq!(map.len(), 3);
+    });
+}
+
+#[test]
+fn of_two_insertions_into_a_full_leaf_none_is_lost() {
+    check("of_two_insertions_into_a_full_leaf_none_is_lost", 1, || {
+        let map = map::<1>([0, 2, 4]);
+        let other = Arc::clone(&map);
+        let writer = thread::spawn(move || assert_eq!(other.insert(far(3), 3), None));
+        assert_eq!(map.insert(far(1), 1), None);
+        writer.join().unwrap();
+        assert_eq!(values(&map), [0, 1, 2, 3, 4]);
+    });
+}
+
+#[test]
+fn leaves_that_split_at_once_are_both_found() {
+    check("leaves_that_split_at_once_are_both_found", 2, || {
+        // Two full leaves. Only one of the two threads that split may mend routes at a time.
+        let map = map::<1>([0, 1, 2, 4, 5, 6]);
+        assert_eq!(figure(&map, "leaves"), 2);
+        let other = Arc::clone(&map);
+        let writer = thread::spawn(move || assert_eq!(other.insert(far(7), 7), None));
+        assert_eq!(map.insert(far(3), 3), None);
+        writer.join().unwrap();
+        for number in 0..8 {
+            assert_eq!(map.get(&far(number)), Some(number as u32));
+        }
+    });
+}
+
+#[test]
+fn decisions_about_one_key_come_one_after_another() {
+    check("aspen::decisions_come_one_after_another", 3, || {
+        let map = map::<1>([]);
+        let increment = |map: &Small| {
+            let mut calls = 0;
+            map.update(far(0), &mut |count| {
+                calls += 1;
+                Update::Put(count.unwrap_or(&0) + 1)
+            });
+            assert_eq!(calls, 1);
+        };
+        let other = Arc::clone(&map);
+        let thread = thread::spawn(move || increment(&other));
+        increment(&map);
+        thread.join().unwrap();
+        assert_eq!(values(&map), [2]);
+    });
+}
+
+#[test]
+fn a_boxed_value_is_read_whole_while_it_is_replaced() {
+    check(
+        "a_boxed_value_is_read_whole_while_it_is_replaced",
+        3,
+        || {
+            let map = Arc::new(Map::<String, 1>::default());
+            map.insert(1, "a".to_owned());
+            let other = Arc::clone(&map);
+            let reader = thread::spawn(move || {
+                let value = other.get(&1).unwrap();
+                assert!(value == "a" || value == "b");
+            });
+            assert_eq!(map.insert(1, "b".to_owned()).as_deref(), Some("a"));
+            reader.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_boxed_value_is_scanned_whole_while_it_is_removed() {
+    check(
+        "a_boxed_value_is_scanned_whole_while_it_is_removed",
+        2,
+        || {
+            let map = Arc::new(Map::<String, 1>::default());
+            map.insert(1, "a".to_owned());
+            let other = Arc::clone(&map);
+            let reader = thread::spawn(move || {
+                let entries = other.snapshot(KeyRange::all()).unwrap();
+                assert!(entries.iter().all(|(_, value)| value == "a"));
+            });
+            assert_eq!(map.remove_range(KeyRange::all()), 1);
+            reader.join().unwrap();
+            assert!(map.is_empty());
+        },
+    );
+}
