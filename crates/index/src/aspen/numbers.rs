@@ -51,17 +51,19 @@ fn keys_of<S: Spec>(range: KeyRange<'_, S::Key>) -> Option<Keys> {
 
 /// The entries that a scan has collected.
 struct Collected<'o, S: Spec> {
-    /// Entries whose values are words are put here at once,
+    /// Entries whose values are words are put here at once, unless the scan starts again: it may
+    /// then hold locks, under which no key is made.
     out: &'o mut Vec<(S::Key, S::Value)>,
     before: usize,
-    /// others only when all have been validated.
+    has_started_again: bool,
+    /// Others only when all have been validated.
     entries: Vec<Entry>,
 }
 
 impl<S: Spec> super::words::Sink for Collected<'_, S> {
     #[inline]
     fn take(&mut self, entries: &[Entry]) {
-        if Packed::<S::Value>::is_word() {
+        if Packed::<S::Value>::is_word() && !self.has_started_again {
             let pairs = entries.iter().map(|(head, word)| {
                 // SAFETY: the value is a word.
                 (key_of_head::<S>(*head), unsafe {
@@ -77,6 +79,7 @@ impl<S: Spec> super::words::Sink for Collected<'_, S> {
     fn clear(&mut self) {
         self.out.truncate(self.before);
         self.entries.clear();
+        self.has_started_again = true;
     }
 }
 
@@ -150,11 +153,11 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
 
     #[inline]
     pub(super) fn insert(&self, key: S::Key, value: S::Value) -> Option<S::Value> {
+        // First, since it may panic: a word is not dropped.
+        let head = S::Head::head(&key);
         let guard = self.pin();
         let word = word_of::<S>(value);
-        let old = self
-            .words
-            .change(S::Head::head(&key), |_| Change::Put(word))?;
+        let old = self.words.change(head, |_| Change::Put(word))?;
         Some(Self::hand_out(old, guard.as_ref()))
     }
 
@@ -234,6 +237,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         let mut collected = Collected::<S> {
             out,
             before,
+            has_started_again: false,
             entries: Vec::new(),
         };
         self.words.collect(keys, direction, limit, &mut collected);
