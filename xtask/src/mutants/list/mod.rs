@@ -6,6 +6,7 @@
 
 mod check;
 mod index_art;
+mod index_aspen;
 mod index_b_tree;
 mod index_ca_tree;
 mod index_common;
@@ -70,6 +71,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
     let parts = [
         check::MUTANTS,
         index_art::MUTANTS,
+        index_aspen::MUTANTS,
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
