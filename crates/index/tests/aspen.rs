@@ -147,3 +147,27 @@ fn routes_that_led_astray_are_mended() {
         assert!(percent == 0, "set {number}: {percent} percent");
     }
 }
+
+/// Leaves of few entries are merged, wherever in the leaves the entries are that stay.
+#[test]
+fn leaves_that_were_thinned_out_are_merged() {
+    const KEYS: u64 = 100_000;
+    let map = Map::<8>::default();
+    let key = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for number in 0..KEYS {
+        map.insert(key(number), number);
+    }
+    let leaves = figure(&map, "leaves");
+    for number in 0..KEYS {
+        if number % 100 != 0 {
+            map.remove(&key(number));
+        }
+    }
+    kit::Implementation::check_invariants(&map);
+    assert_eq!(map.len() as u64, KEYS / 100);
+    assert!(
+        figure(&map, "leaves") <= leaves / 5,
+        "{leaves}, then {:?}",
+        map.shape()
+    );
+}
