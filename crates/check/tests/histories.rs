@@ -24,9 +24,11 @@ use tremula_check::record::{Dawdler, Indexed, Subject};
 use tremula_check::{Campaign, Tally};
 use tremula_index::ca_tree::CaTreeConfig;
 use tremula_index::container::BTree;
-use tremula_index::key::NoHead;
+use tremula_index::key::{ByteHead, NoHead};
 use tremula_index::lfca_tree::LfcaTreeConfig;
-use tremula_index::{CaTree, Facts, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex, Scans};
+use tremula_index::{
+    Aspen, CaTree, Facts, LfcaTree, Locked, Masstree, OlcBTree, OrderedIndex, Scans,
+};
 use tremula_papers::bw_tree::{BwTreeConfig, BwTreeSwitches};
 use tremula_papers::{AnyEngine, Avl, BwTree};
 use tremula_sync::StatisticsConfig;
@@ -277,6 +279,16 @@ fn histories_of_a_bw_tree_of_spread_leaves_are_right() {
     );
 }
 
+/// Keys are numbers, so that it computes where they lie, and values dawdle.
+#[test]
+fn histories_of_an_aspen_of_small_leaves_are_right() {
+    check_changing::<u64, _, _>(
+        "aspen of small leaves, dawdling values",
+        ["splits", "merges", "fills"],
+        Aspen::<u64, _, ByteHead, 1>::default,
+    );
+}
+
 /// The bytes of a dawdler have no fixed length, so small numbers differ in a layer below the first.
 #[test]
 fn histories_of_a_masstree_of_small_nodes_are_right() {
@@ -332,13 +344,22 @@ const SMALL_NODES: BwTreeConfig = BwTreeConfig {
     switches: BwTreeSwitches::ON,
 };
 
-/// Checks an index that keeps changing its shape in several ways, which it counts under these
-/// names. Requires that each count has risen.
+/// Checks an index whose keys and values dawdle: see [`check_changing`].
 fn check_restless<I: OrderedIndex<Dawdler, Dawdler>, const N: usize>(
     name: &str,
     figures: [&str; N],
     make: impl Fn() -> I,
 ) {
+    check_changing::<Dawdler, _, N>(name, figures, make);
+}
+
+/// Checks an index that keeps changing its shape in several ways, which it counts under these
+/// names. Requires that each count has risen.
+fn check_changing<K, I, const N: usize>(name: &str, figures: [&str; N], make: impl Fn() -> I)
+where
+    K: Ord + Clone + From<u64> + Into<u64>,
+    I: OrderedIndex<K, Dawdler>,
+{
     let changes = figures.map(|figure| (figure, AtomicU64::new(0)));
     check_dawdling(name, || Restless {
         index: Indexed::new(make()),
@@ -352,18 +373,22 @@ fn check_restless<I: OrderedIndex<Dawdler, Dawdler>, const N: usize>(
 }
 
 /// An index that reports when it is dropped how often its shape has changed.
-struct Restless<'a, I: OrderedIndex<Dawdler, Dawdler>> {
-    index: Indexed<Dawdler, Dawdler, I>,
+struct Restless<'a, K: Ord + Clone, I: OrderedIndex<K, Dawdler>> {
+    index: Indexed<K, Dawdler, I>,
     changes: &'a [(&'a str, AtomicU64)],
 }
 
-impl<I: OrderedIndex<Dawdler, Dawdler>> Subject for Restless<'_, I> {
+impl<K, I> Subject for Restless<'_, K, I>
+where
+    K: Ord + Clone + From<u64> + Into<u64>,
+    I: OrderedIndex<K, Dawdler>,
+{
     fn call(&self, operation: &Operation) -> Response {
         self.index.call(operation)
     }
 }
 
-impl<I: OrderedIndex<Dawdler, Dawdler>> Drop for Restless<'_, I> {
+impl<K: Ord + Clone, I: OrderedIndex<K, Dawdler>> Drop for Restless<'_, K, I> {
     fn drop(&mut self) {
         let shape = self.index.index().shape();
         for (figure, count) in self.changes {

@@ -153,7 +153,7 @@ fn a_reader_finds_everything_while_a_leaf_changes_its_format() {
 fn a_stale_route_hides_nothing_while_a_leaf_splits() {
     check("a_stale_route_hides_nothing_while_a_leaf_splits", 1, || {
         let map = map::<1>([0, 1, 2]);
-        let reader = reader(&map, &[2, 0]);
+        let reader = reader(&map, &[2]);
         map.insert(far(3), 3);
         reader.join().unwrap();
         assert_eq!(figure(&map, "splits"), 1);
@@ -244,10 +244,30 @@ fn a_merge_takes_no_writer_s_entry_away() {
     });
 }
 
-/// Both the number of the leaf and its block come to another use while the reader may be there.
+/// The route of the key leads to a leaf that was merged, and comes to use again for other keys.
 #[test]
-fn a_leaf_that_is_used_again_is_not_taken_for_what_it_was() {
-    let name = "a_leaf_that_is_used_again_is_not_taken_for_what_it_was";
+fn a_route_to_a_leaf_that_is_used_again_hides_nothing() {
+    let name = "a_route_to_a_leaf_that_is_used_again_hides_nothing";
+    check(name, 1, || {
+        let map = three_leaves();
+        assert_eq!(map.remove(&far(2)), Some(2));
+        assert_eq!(figure(&map, "merges"), 1);
+        let detours = figure(&map, "detours");
+        let reader = reader(&map, &[5]);
+        // The last leaf splits, and the right part has the number that is free.
+        assert_eq!(map.insert(far(9), 9), None);
+        reader.join().unwrap();
+        assert_eq!((figure(&map, "leaves"), figure(&map, "splits")), (3, 3));
+        assert!(figure(&map, "detours") > detours);
+        assert_eq!(values(&map), [5, 6, 7, 8, 9]);
+    });
+}
+
+/// The block of a leaf that grows is freed and given to the other leaf while the reader may still
+/// be looking into it.
+#[test]
+fn a_block_that_is_used_again_is_not_taken_for_what_it_was() {
+    let name = "a_block_that_is_used_again_is_not_taken_for_what_it_was";
     check(name, 1, || {
         let map = three_leaves();
         let blocks = figure(&map, "free_block_bytes");
