@@ -6,6 +6,7 @@ mod suite;
 mod support;
 
 use suite::{engine, registered};
+use tremula_index::key::ByteHead;
 use tremula_index::*;
 
 tremula_index::index_engines!(each registered);
@@ -18,3 +19,4 @@ engine!(
     restless_lfca_tree,
     LfcaTree::<_, _>::with_config(support::restless_lfca())
 );
+engine!(aspen_of_small_leaves, Aspen::<_, _, ByteHead, 1>::default());

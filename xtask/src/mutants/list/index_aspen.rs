@@ -472,8 +472,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: Checker {
             flavour: Flavour::Plain,
             package: "tremula-index",
-            target: Target::Test("reclamation"),
-            filter: "",
+            target: Target::Test("dishonest_heads"),
+            filter: "aspen::heads_that_lie",
         },
         hangs: false,
     },
