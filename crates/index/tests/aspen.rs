@@ -114,7 +114,7 @@ fn a_map_that_was_emptied_is_filled_again_in_the_same_memory() {
     );
 }
 
-/// The share of lookups that routes led astray, in percent, when each key had been looked up before.
+/// The share of lookups that routes led astray, in percent, if each key was looked up before.
 fn astray(keys: &[u64]) -> u64 {
     let map = Map::<8>::default();
     for key in keys {

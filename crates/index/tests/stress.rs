@@ -53,3 +53,80 @@ engine!(
 );
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::default());
 engine!(aspen_of_small_leaves, Aspen::<_, _, ByteHead, 1>::default());
+
+/// Threads on fewer processors: a thread may lose its own in the middle of any operation, with or
+/// without a lock.
+mod more_threads_than_processors {
+    use super::*;
+    use tremula_sync::{Arc, thread};
+
+    /// Threads, and how many increments each makes.
+    fn threads() -> (u64, u64) {
+        match std::env::var("TREMULA_DEEP") {
+            Ok(_) => (64, 2_000_000),
+            Err(_) if cfg!(tremula_tsan) => (8, 2_000),
+            Err(_) => (8, 20_000),
+        }
+    }
+
+    /// Keys that all threads count up.
+    const COUNTERS: u64 = 300;
+
+    /// Each thread counts shared keys up, and pushes a window of its own keys through the leaves of
+    /// the others. Fails if an increment or an own key is lost, or if a snapshot lacks a counter.
+    fn run(map: impl OrderedIndex<u64, u64> + 'static) {
+        let map = Arc::new(map);
+        let (count, turns) = threads();
+        for counter in 0..COUNTERS {
+            map.insert(counter << 20, 0);
+        }
+        let threads: Vec<_> = (0..count)
+            .map(|number| {
+                let map = Arc::clone(&map);
+                thread::spawn(move || {
+                    let own =
+                        |turn: u64| (turn % COUNTERS) << 20 | (turn % 4_096 << 7) + number + 1;
+                    for turn in 0..turns {
+                        map.update((turn + number) % COUNTERS << 20, &mut |value| {
+                            Update::Put(value.map_or(1, |value| value + 1))
+                        });
+                        assert_eq!(map.insert(own(turn), turn), None);
+                        if let Some(old) = turn.checked_sub(100) {
+                            assert_eq!(map.get(&own(old)), Some(old));
+                            assert_eq!(map.remove(&own(old)), Some(old));
+                        }
+                        if turn % 1_000 == 0 {
+                            let all = map.snapshot(KeyRange::all()).unwrap();
+                            let counters = all.iter().filter(|(key, _)| key % (1 << 20) == 0);
+                            assert_eq!(counters.count() as u64, COUNTERS);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let all = map.snapshot(KeyRange::all()).unwrap();
+        let sum: u64 = (0..COUNTERS)
+            .map(|key| map.get(&(key << 20)).unwrap())
+            .sum();
+        assert_eq!(sum, count * turns);
+        assert_eq!(all.len() as u64, COUNTERS + count * turns.min(100));
+    }
+
+    #[test]
+    fn aspen_loses_nothing() {
+        run(Aspen::<_, _>::new());
+    }
+
+    #[test]
+    fn aspen_of_small_leaves_loses_nothing() {
+        run(Aspen::<_, _, ByteHead, 1>::default());
+    }
+
+    #[test]
+    fn b_tree_of_small_nodes_loses_nothing() {
+        run(OlcBTree::<_, _, ByteHead, 0>::default());
+    }
+}

@@ -8,8 +8,8 @@
 //! - nodes, keys or values that are unlinked and never freed: the count grows with time;
 //! - nodes that stay though they are empty or nearly so: the count grows as the window moves;
 //! - an index that keeps its memory when everything has been removed. What an engine keeps for its
-//!   next entries, and says so in its shape (`free_block_bytes`), counts as returned; such an engine
-//!   also keeps what leads to its entries, so more may remain.
+//!   next entries, and says so in its shape (`free_block_bytes`), counts as returned; such an
+//!   engine also keeps what leads to its entries, so more may remain.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use crate::support::suite::{Random, join_all};

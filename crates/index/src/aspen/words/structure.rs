@@ -189,11 +189,11 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Merges the leaf of a key with its right neighbour, or else with its left one, if both have few
-    /// entries and nobody fights over them.
+    /// Merges the leaf of a key with its right neighbour, or else with its left one, if both have
+    /// few entries and nobody fights over them.
     ///
-    /// The left one counts too: where keys leave at their lower end, each leaf that becomes empty has
-    /// a full one on its right, and would stay for ever.
+    /// The left one counts too: where keys leave at their lower end, each leaf that becomes empty
+    /// has a full one on its right, and would stay for ever.
     pub(super) fn merge(&self, key: u64) {
         let held = self.hold(key);
         let low = held.leaf.low();
