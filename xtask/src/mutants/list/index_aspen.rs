@@ -52,8 +52,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "aspen_border_is_stored_otherwise_than_compared",
         file: "crates/index/src/aspen/words/routes.rs",
-        original: "let compared = (low - self.first.load(Ordering::Relaxed)) >> step;",
-        replacement: "let compared = distance >> step;",
+        original: "        distance << (self.shift().wrapping_neg() & 63) >> (u64::BITS - BORDER_BITS)",
+        replacement: "        distance >> self.shift().saturating_sub(BORDER_BITS.into()) & ((1 << BORDER_BITS) - 1)",
         why: "In a slot of fewer keys than a border has bits, the route leads astray for ever. (This one was real.)",
         checker: Checker {
             flavour: Flavour::Plain,
@@ -117,8 +117,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "aspen_writer_that_waited_does_not_look_at_the_range",
         file: "crates/index/src/aspen/words/write.rs",
-        original: "                if leaf.covers(key) {\n                    let held =",
-        replacement: "                if leaf.low() <= key {\n                    let held =",
+        original: "                if !leaf.covers(key) {\n                    held.lock.unchanged();",
+        replacement: "                if key < leaf.low() {\n                    held.lock.unchanged();",
         why: "A writer that waited while the leaf was split writes into the left part.",
         checker: Checker {
             flavour: Flavour::Loom,
