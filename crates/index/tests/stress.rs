@@ -85,9 +85,9 @@ mod more_threads_than_processors {
                 let map = Arc::clone(&map);
                 thread::spawn(move || {
                     let own =
-                        |turn: u64| (turn % COUNTERS) << 20 | (turn % 4_096 << 7) + number + 1;
+                        |turn: u64| ((turn % COUNTERS) << 20) + ((turn % 4_096) << 7) + number + 1;
                     for turn in 0..turns {
-                        map.update((turn + number) % COUNTERS << 20, &mut |value| {
+                        map.update(((turn + number) % COUNTERS) << 20, &mut |value| {
                             Update::Put(value.map_or(1, |value| value + 1))
                         });
                         assert_eq!(map.insert(own(turn), turn), None);
