@@ -2,6 +2,9 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use tremula_index::key::ByteHead;
 use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex, kit};
 
@@ -170,4 +173,48 @@ fn leaves_that_were_thinned_out_are_merged() {
         "{leaves}, then {:?}",
         map.shape()
     );
+}
+
+/// A value that says when it is dropped; its copies do not.
+#[derive(Debug)]
+struct Watched(Option<Arc<AtomicBool>>);
+
+impl Clone for Watched {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(dropped) = &self.0 {
+            dropped.store(true, Relaxed);
+        }
+    }
+}
+
+/// While a thread reads a value, another one removes it, and goes on until it would be dropped if
+/// nobody read it.
+#[test]
+fn a_value_that_is_being_read_outlives_its_removal() {
+    let map = Aspen::<u64, Watched>::new();
+    let dropped = Arc::new(AtomicBool::new(false));
+    map.insert(1, Watched(Some(Arc::clone(&dropped))));
+    let mut calls = 0;
+    map.get_with(&1, &mut |_| {
+        calls += 1;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                drop(map.remove(&1));
+                for turn in 0..10_000 {
+                    map.insert(2, Watched(None));
+                    map.contains_key(&turn);
+                }
+            });
+        });
+        assert!(!dropped.load(Relaxed), "dropped while it is read");
+    });
+    assert_eq!(calls, 1);
+    drop(map);
+    assert!(dropped.load(Relaxed), "leaked");
 }

@@ -428,10 +428,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        // SAFETY: read and validated",
         why: "A value is freed while it is being read.",
         checker: Checker {
-            flavour: Flavour::Asan,
+            flavour: Flavour::Plain,
             package: "tremula-index",
-            target: Target::Test("stress"),
-            filter: "aspen",
+            target: Target::Test("aspen"),
+            filter: "a_value_that_is_being_read",
         },
         hangs: false,
     },
