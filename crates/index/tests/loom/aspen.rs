@@ -267,24 +267,6 @@ fn a_block_that_is_used_again_is_not_taken_for_what_it_was() {
     });
 }
 
-/// A scan in the place of the two lookups takes minutes; under random schedules there is one.
-#[test]
-fn a_range_is_removed_at_one_moment() {
-    check("a_range_is_removed_at_one_moment", 1, || {
-        let map = three_leaves();
-        let (low, high) = (far(2), far(5));
-        let other = Arc::clone(&map);
-        let reader = thread::spawn(move || {
-            let (first, second) = (other.get(&low), other.get(&high));
-            assert!(first.is_some() || second.is_none(), "{second:?}");
-        });
-        let range = KeyRange::new(Bound::Included(&low), Bound::Included(&high));
-        assert_eq!(map.remove_range(range), 2);
-        reader.join().unwrap();
-        assert_eq!(values(&map), [6, 7, 8]);
-    });
-}
-
 fn a_scan_is_of_one_moment(name: &str, direction: Direction) {
     check(name, 2, move || {
         let map = three_leaves();

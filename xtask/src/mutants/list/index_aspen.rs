@@ -78,20 +78,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "aspen_tables_do_not_keep_up",
-        file: "crates/index/src/aspen/words/routes.rs",
-        original: "        if leaves < 2 * keeper.leaves && keeper.too_deep <= leaves / 8 + 1 {",
-        replacement: "        if leaves < usize::MAX || keeper.too_deep > leaves {",
-        why: "Tables lie one behind the other, as deep as they may. Lookups that would have to go deeper ask the separators.",
-        checker: Checker {
-            flavour: Flavour::Plain,
-            package: "tremula-index",
-            target: Target::Test("aspen"),
-            filter: "routes_that",
-        },
-        hangs: false,
-    },
-    Mutant {
         name: "aspen_table_is_used_for_two_slots",
         file: "crates/index/src/aspen/words/routes.rs",
         original: "            return self.unused.swap_remove(at);",
