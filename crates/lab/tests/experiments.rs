@@ -132,7 +132,7 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
         assert_eq!(phases, expected.concat());
         let times = record.series.iter().map(|moment| moment.seconds);
         assert!(times.is_sorted(), "{record:?}");
-        let has_grain = !["b_tree", "locked"].contains(&record.engine.as_str());
+        let has_grain = !["aspen", "b_tree", "locked"].contains(&record.engine.as_str());
         for moment in &record.series {
             assert_eq!(moment.figures.contains_key("base_nodes"), has_grain);
         }

@@ -90,9 +90,11 @@ fn settle<K: Key, V: Value>(index: &impl OrderedIndex<K, V>, key_of: fn(u64) -> 
     }
 }
 
-/// The bytes that an index keeps for entries to come, if it is of an engine that does so.
+/// The bytes that an index keeps for entries to come, if it is of an engine that does so: free
+/// blocks, and route tables, of which a slot is a word and may have a pointer beside it.
 fn kept<K: Key, V: Value>(index: &impl OrderedIndex<K, V>) -> Option<usize> {
-    let bytes = index.shape().get("free_block_bytes")?;
+    let shape = index.shape();
+    let bytes = shape.get("free_block_bytes")? + 16 * shape.get("route_slots")?;
     Some(bytes as usize)
 }
 
