@@ -19,7 +19,7 @@
 //!
 //! # The formats of a leaf
 //!
-//! A leaf has up to 256 entries in a block of 512 bytes to 4 KiB. Whenever it is filled anew (it
+//! A leaf has up to 254 entries in a block of 512 bytes to 4 KiB. Whenever it is filled anew (it
 //! grows, splits, merges), it chooses:
 //!
 //! - *linear*, for keys that are spread evenly: slots in ascending order with gaps. A number with
@@ -43,8 +43,8 @@
 //! # Memory
 //!
 //! Blocks lie in regions of the map, which ask the system for huge pages from 2 MiB on. A block
-//! grows and shrinks where it is, if it can. A region of which no block is in use is given back to
-//! the system, but its addresses stay with the map until it is dropped.
+//! grows and shrinks where it is, if it can. A region of 2 MiB of which no block is in use is given
+//! back to the system, but its addresses stay with the map until it is dropped.
 //!
 //! # What `shape()` shows
 //!
