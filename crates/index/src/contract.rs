@@ -1,6 +1,7 @@
 //! The types in which ordered indexes speak, and the trait that engines implement.
 
 use crate::form::{Form, Sought, sought};
+use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
@@ -76,6 +77,13 @@ impl<'a, K> KeyRange<'a, K> {
             low: sought(low),
             high: sought(high),
         }
+    }
+
+    /// One key.
+    #[must_use]
+    #[inline]
+    pub const fn only(key: &'a K) -> Self {
+        Self::new(Bound::Included(key), Bound::Included(key))
     }
 
     /// The range between two bounds that may be borrowed forms.
@@ -380,6 +388,10 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
 
     fn shape(&self) -> Shape;
 
+    fn transactional(&self) -> Option<&dyn Transactional<K, V>> {
+        None
+    }
+
     /// Panics, and names the invariant, if an invariant on the state of the index does not hold.
     /// Checks only in a debug build, and only in an engine whose invariants are functions. No other
     /// thread may use the index meanwhile.
@@ -511,6 +523,10 @@ macro_rules! delegate_to_target {
 
         fn shape(&self) -> $crate::Shape {
             (**self).shape()
+        }
+
+        fn transactional(&self) -> Option<&dyn $crate::Transactional<K, V>> {
+            (**self).transactional()
         }
     };
 }

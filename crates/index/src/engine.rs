@@ -49,18 +49,35 @@ pub struct Facts {
     /// Whether its nodes hold each key, beside its head if there are heads. The nodes of the other
     /// engines hold no key that its head determines.
     pub holds_keys: bool,
+    /// Whether it has steps over several entries ([`OrderedIndex::transactional`]).
+    pub transactional: bool,
 }
 
 impl Facts {
     /// For the tables of engines in other crates of this family.
     #[doc(hidden)]
     #[must_use]
-    pub const fn new(scans: Scans, keys: Keys, holds_keys: bool) -> Self {
+    pub const fn new(scans: Scans, keys: Keys) -> Self {
         Self {
             scans,
             keys,
-            holds_keys,
+            holds_keys: false,
+            transactional: false,
         }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn holds_keys(mut self) -> Self {
+        self.holds_keys = true;
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn transactional(mut self) -> Self {
+        self.transactional = true;
+        self
     }
 }
 
@@ -183,7 +200,7 @@ pub trait RegisteredEngine:
 /// scans);` for each engine, by which a test program gets a test for each.
 ///
 /// The third parameter of a type that is `Compared` says where the heads of keys come from. A row
-/// ends with `holds_keys` if that fact is true.
+/// ends with the names of the other facts that are true.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! engines {
@@ -192,7 +209,7 @@ macro_rules! engines {
         $(#[$about:meta])*
         pub enum $Table:ident {
             $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident
-                $(, $holds_keys:ident)?;)*
+                $(, $fact:ident)*;)*
         }
     ) => {
         $($row!($name, $Index, $keys, $scans);)*
@@ -201,7 +218,7 @@ macro_rules! engines {
         $(#[$about:meta])*
         pub enum $Table:ident {
             $($(#[$doc:meta])* $Engine:ident = $name:ident: $Index:ident, $keys:ident, $scans:ident
-                $(, $holds_keys:ident)?;)*
+                $(, $fact:ident)*;)*
         }
     ) => {
         $(#[$about])*
@@ -235,8 +252,7 @@ macro_rules! engines {
             pub const fn facts(self) -> $crate::Facts {
                 match self {
                     $(Self::$Engine => {
-                        let holds_keys = !stringify!($($holds_keys)?).is_empty();
-                        $crate::Facts::new($crate::Scans::$scans, $crate::Keys::$keys, holds_keys)
+                        $crate::Facts::new($crate::Scans::$scans, $crate::Keys::$keys)$(.$fact())*
                     })*
                 }
             }
@@ -350,17 +366,17 @@ macro_rules! index_engines {
             /// ```
             pub enum Engine {
                 /// [`CaTree`]: the contention-adapting search tree.
-                CaTree = ca_tree: CaTree, Compared, OneMoment, holds_keys;
+                CaTree = ca_tree: CaTree, Compared, OneMoment, holds_keys, transactional;
                 /// [`LfcaTree`]: the lock-free contention-adapting tree.
                 LfcaTree = lfca_tree: LfcaTree, Compared, OneMoment;
                 /// [`OlcBTree`]: the B+tree with optimistic lock coupling.
-                BTree = b_tree: OlcBTree, Compared, OneMoment;
+                BTree = b_tree: OlcBTree, Compared, OneMoment, transactional;
                 /// [`Art`]: the adaptive radix tree.
                 Art = art: Art, Bytes, OneMoment;
                 /// [`Masstree`]: the trie of B+trees.
                 Masstree = masstree: Masstree, Bytes, OneMoment;
                 /// [`Aspen`]: leaves that compute where a key lies, found by routes.
-                Aspen = aspen: Aspen, Compared, OneMoment;
+                Aspen = aspen: Aspen, Compared, OneMoment, transactional;
                 /// [`Locked`]: one readers-writer lock over a sequential tree.
                 Locked = locked: Locked, Compared, OneMoment, holds_keys;
             }
@@ -406,6 +422,15 @@ mod tests {
                 promised,
                 "{engine}"
             );
+        }
+    }
+
+    #[test]
+    fn an_engine_has_steps_exactly_if_its_facts_say_so() {
+        for engine in Engine::ALL {
+            let index = engine.create_for::<u64, u64>();
+            let has_steps = index.transactional().is_some();
+            assert_eq!(has_steps, engine.facts().transactional, "{engine}");
         }
     }
 }

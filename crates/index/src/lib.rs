@@ -26,6 +26,7 @@ mod reentry;
 #[cfg(feature = "serde")]
 mod serde;
 mod set_operations;
+mod transactional;
 
 pub use art::Art;
 pub use aspen::Aspen;
@@ -45,5 +46,6 @@ pub use ordered_map::{
     ArtMap, AspenMap, CaTreeMap, LfcaTreeMap, LockedMap, MasstreeMap, OlcBTreeMap, OrderedMap,
 };
 pub use ordered_set::OrderedSet;
+pub use transactional::{Adapted, Part, Transaction, Transactional, View};
 #[cfg(feature = "derive")]
 pub use tremula_derive::ByteKeyOfIndex as ByteKey;

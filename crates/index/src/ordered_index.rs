@@ -3,6 +3,7 @@
 use crate::contract::{Direction, Implementation, KeyRange, Shape, Update, visit_in_batches};
 use crate::form::Form;
 use crate::reentry;
+use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -179,6 +180,10 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
 
     /// What the index looks like now. Visits the whole structure.
     fn shape(&self) -> Shape;
+
+    /// Steps over several entries at once, and closures under locks; `None` from an engine whose
+    /// facts do not say [`transactional`](crate::Facts::transactional).
+    fn transactional(&self) -> Option<&dyn Transactional<K, V>>;
 }
 
 /// Every engine is an index. In a debug build, a closure that calls the index that is running it
@@ -371,5 +376,10 @@ impl<K: Ord + Clone, V: Clone, I: Implementation<K, V> + ?Sized> OrderedIndex<K,
     fn shape(&self) -> Shape {
         reentry::check(self);
         Implementation::shape(self)
+    }
+
+    #[inline]
+    fn transactional(&self) -> Option<&dyn Transactional<K, V>> {
+        Implementation::transactional(self)
     }
 }

@@ -1,7 +1,7 @@
 //! In a debug build, a closure that calls the index that is running it panics with an explanation.
 //!
-//! An index runs the closures of `get_with`, `step_with` and `update` while it holds a lock, or in
-//! an attempt that restarts if something changes; which of these depends on the engine. A closure
+//! An index runs the closures of `get_with`, `step_with` and `update`, and those of steps
+//! ([`Transactional`](crate::Transactional)), while it holds a lock, or in an attempt that restarts if something changes; which of these depends on the engine. A closure
 //! that calls the same index waits for ever on some engines and works on others. So that a program
 //! does not first fail when its engine is changed, a debug build notes for each thread the indexes
 //! whose closures are running, and checks the note at the beginning of every operation. Two kinds
@@ -49,8 +49,8 @@ mod noted {
             .unwrap_or(false);
         assert!(
             !is_running,
-            "a closure given to get_with, step_with or update of an index has called the same index: \
-             some engines would wait for ever for a lock that this thread holds, so no closure may do \
+            "a closure given to get_with, step_with or update of an index, or to a step, has called the \
+             same index: some engines would wait for ever for a lock that this thread holds, so no closure may do \
              it (only a debug build looks)"
         );
     }
@@ -62,3 +62,9 @@ pub(crate) use noted::{check, during};
 #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
 #[inline(always)]
 pub(crate) fn check<I: ?Sized>(_: &I) {}
+
+#[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
+#[inline(always)]
+pub(crate) fn during<I: ?Sized, R>(_: &I, closure: impl FnOnce() -> R) -> R {
+    closure()
+}

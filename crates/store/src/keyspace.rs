@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_engine_whose_scans_are_of_several_moments_is_refused_with_the_reason() {
-        let ordered = Facts::new(Scans::Ordered, Keys::Compared, false);
+        let ordered = Facts::new(Scans::Ordered, Keys::Compared);
         let Err(unfit) = engines::check_facts("skip_list", ordered) else {
             panic!("it was taken");
         };

@@ -1,0 +1,501 @@
+//! Steps over several entries at once, and closures under locks: what a log needs of an index.
+
+use crate::contract::{Direction, KeyRange};
+use crate::reentry;
+use std::cmp::Ordering;
+use std::ops::{Bound, ControlFlow};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// What a closure sees of an index while it holds everything that the closure was promised: no
+/// other thread changes these entries meanwhile.
+pub trait View<K, V> {
+    /// If `key` is present, calls `read` once with its value. Returns whether it did.
+    ///
+    /// # Panics
+    ///
+    /// If `key` lies outside the ranges of the step.
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
+
+    /// Visits, ascending, those entries of `range` that lie in the ranges of the step, until
+    /// `visit` breaks.
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    );
+}
+
+/// One atomic step over the ranges that were given to [`Transactional::atomically`]. It sees what
+/// it has changed itself.
+pub trait Transaction<K, V>: View<K, V> {
+    /// Stores `value` under `key`. Returns whether there was a value, which it replaces.
+    ///
+    /// # Panics
+    ///
+    /// If `key` lies outside the ranges of the step.
+    fn insert(&mut self, key: K, value: V) -> bool;
+
+    /// Removes `key`. Returns whether it was present.
+    ///
+    /// # Panics
+    ///
+    /// If `key` lies outside the ranges of the step.
+    fn remove(&mut self, key: &K) -> bool;
+
+    /// Removes those entries of `range` that lie in the ranges of the step. Returns how many there
+    /// were.
+    fn remove_range(&mut self, range: KeyRange<'_, K>) -> usize;
+}
+
+/// A leaf, or a base node: a part of an index with a lock of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Part<K> {
+    /// A key at or below all keys of the part and above those of the part before it; `None` in the
+    /// first part.
+    pub low: Option<K>,
+    /// How many entries the part has; `None` if somebody is changing it.
+    pub entries: Option<usize>,
+    /// How often a thread had to wait for its lock, since the part was made; modulo 2^32.
+    pub waits: u64,
+    /// How often the lock was taken to write, since the part was made; modulo 2^32.
+    pub acquisitions: u64,
+}
+
+impl<K> Part<K> {
+    pub(crate) const fn new(
+        low: Option<K>,
+        entries: Option<usize>,
+        waits: u64,
+        acquisitions: u64,
+    ) -> Self {
+        Self {
+            low,
+            entries,
+            waits,
+            acquisitions,
+        }
+    }
+}
+
+/// How often the parts of an index have changed their grain, for any reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Adapted {
+    /// Parts that were split in two.
+    pub splits: u64,
+    /// Parts that were joined with a neighbour.
+    pub joins: u64,
+}
+
+impl Adapted {
+    pub(crate) const fn new(splits: u64, joins: u64) -> Self {
+        Self { splits, joins }
+    }
+}
+
+/// What a log needs of an index, beside [`update`](crate::OrderedIndex::update), whose closure
+/// already sees the old value of a point write and runs once, under the lock: there the write can
+/// get its number, so that the order of the numbers is the order of the effects for each key.
+///
+/// [`OrderedIndex::transactional`](crate::OrderedIndex::transactional) gives it, if the engine's
+/// facts say [`transactional`](crate::Facts::transactional).
+///
+/// The closures run while the index holds locks: they must be brief, and must not call the same
+/// index; in a debug build they panic if they do. If a closure panics, nothing has happened, and the
+/// panic goes on. (If `K::cmp` panics as well while the step is undone, a part of it may stay.)
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use tremula_index::{Direction, Engine, KeyRange};
+///
+/// let accounts = Engine::CaTree.create::<u64, i64>();
+/// accounts.insert(1, 100);
+/// accounts.insert(2, 0);
+/// let steps = accounts.transactional().ok_or("not this engine")?;
+///
+/// // Whoever reads both accounts sees 100 in all. Ranges are locked from the smallest key on.
+/// let (from, to) = (1, 2);
+/// steps.atomically(&[KeyRange::only(&from), KeyRange::only(&to)], &mut |step| {
+///     let mut balance = 0;
+///     step.get_with(&from, &mut |value| balance = *value);
+///     step.insert(from, 0);
+///     step.insert(to, balance);
+/// });
+/// assert_eq!(accounts.get(&2), Some(100));
+///
+/// let mut log = Vec::new();
+/// steps.pop_with(Direction::Ascending, &mut |key, _| log.push(*key));
+/// steps.remove_range_with(KeyRange::all(), &mut |view| {
+///     view.range(KeyRange::all(), &mut |key, _| {
+///         log.push(*key);
+///         ControlFlow::Continue(())
+///     });
+/// });
+/// assert_eq!(log, [1, 2]);
+/// # Ok::<(), &str>(())
+/// ```
+pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
+    /// Removes and returns the first entry in a direction. Calls `note` exactly once with it before
+    /// that, under the lock; not at all if there is none. Linearizable.
+    fn pop_with(
+        &self,
+        direction: Direction,
+        note: &mut dyn FnMut(&K, &V),
+    ) -> Option<(K, V)>;
+
+    /// Removes every entry of `range`, as one atomic step, and returns how many there were. Calls
+    /// `note` exactly once with a view of them before that, while all of the range is locked; not at
+    /// all if the bounds alone show that the range is empty. Linearizable.
+    fn remove_range_with(
+        &self,
+        range: KeyRange<'_, K>,
+        note: &mut dyn FnMut(&dyn View<K, V>),
+    ) -> usize;
+
+    /// Calls `step` exactly once while all of these ranges are locked, and makes what it does one
+    /// atomic step: every other operation sees all of it, or nothing. Linearizable.
+    ///
+    /// Locks the parts of the index that these ranges need, from the smallest key to the largest,
+    /// so a range of many entries holds up all who use them. A step costs O(log n) for each key
+    /// that it touches, a copy of each key that it changes, and keeps what it removes until it ends.
+    ///
+    /// # Panics
+    ///
+    /// If a bound is no key, but a borrowed form of one.
+    fn atomically(
+        &self,
+        over: &[KeyRange<'_, K>],
+        step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
+    );
+
+    /// Shows each part of the index in turn, ascending, without taking a lock: not as of one moment.
+    /// The closure runs with no lock held and may do anything. Returns what the index has decided so
+    /// far. O(parts), with a copy of a key each.
+    fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted;
+}
+
+/// What an engine implements: the methods of [`Transactional`]. Ranges that come here are not
+/// empty.
+#[doc(hidden)]
+pub trait Steps<K: Ord + Clone, V: Clone>: Send + Sync {
+    fn pop_with(
+        &self,
+        direction: Direction,
+        note: &mut dyn FnMut(&K, &V),
+    ) -> Option<(K, V)>;
+
+    fn remove_range_with(
+        &self,
+        range: KeyRange<'_, K>,
+        note: &mut dyn FnMut(&dyn View<K, V>),
+    ) -> usize;
+
+    /// Of the ranges each lies above those before it, and does not touch them.
+    fn atomically(
+        &self,
+        over: &[KeyRange<'_, K>],
+        step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
+    );
+
+    fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted;
+}
+
+impl<K: Ord + Clone, V: Clone, I: Steps<K, V>> Transactional<K, V> for I {
+    fn pop_with(
+        &self,
+        direction: Direction,
+        note: &mut dyn FnMut(&K, &V),
+    ) -> Option<(K, V)> {
+        reentry::check(self);
+        Steps::pop_with(self, direction, &mut |key, value| {
+            reentry::during(self, || note(key, value));
+        })
+    }
+
+    fn remove_range_with(
+        &self,
+        range: KeyRange<'_, K>,
+        note: &mut dyn FnMut(&dyn View<K, V>),
+    ) -> usize {
+        reentry::check(self);
+        assert_keys(&range);
+        if range.is_empty() {
+            return 0;
+        }
+        Steps::remove_range_with(self, range, &mut |view| {
+            reentry::during(self, || note(view));
+        })
+    }
+
+    fn atomically(
+        &self,
+        over: &[KeyRange<'_, K>],
+        step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
+    ) {
+        reentry::check(self);
+        over.iter().for_each(assert_keys);
+        Steps::atomically(self, &in_order(over), &mut |transaction| {
+            reentry::during(self, || step(transaction));
+        });
+    }
+
+    fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted {
+        reentry::check(self);
+        Steps::walk(self, visit)
+    }
+}
+
+fn assert_keys<K>(range: &KeyRange<'_, K>) {
+    assert!(
+        !range.has_forms(),
+        "a bound of a step is a borrowed form of a key: give the key itself"
+    );
+}
+
+/// Where a range begins: its key, and 1 if it begins behind that.
+fn low_of<'k, K>(range: &KeyRange<'k, K>) -> Option<(&'k K, u8)> {
+    match range.low {
+        Bound::Unbounded => None,
+        Bound::Included(low) => Some((low.key(), 0)),
+        Bound::Excluded(low) => Some((low.key(), 1)),
+    }
+}
+
+/// Compares where two ranges end.
+fn compare_ends<K: Ord>(one: &KeyRange<'_, K>, other: &KeyRange<'_, K>) -> Ordering {
+    let end = |range: &KeyRange<'_, K>| match range.high {
+        Bound::Unbounded => None,
+        Bound::Included(high) => Some((high, 1_u8)),
+        Bound::Excluded(high) => Some((high, 0)),
+    };
+    match (end(one), end(other)) {
+        (None, None) => Ordering::Equal,
+        (None, _) => Ordering::Greater,
+        (_, None) => Ordering::Less,
+        (Some((one, a)), Some((other, b))) => one.key().cmp(other.key()).then(a.cmp(&b)),
+    }
+}
+
+/// The part that two ranges have in common.
+fn common<'k, K: Ord>(one: KeyRange<'k, K>, other: KeyRange<'k, K>) -> KeyRange<'k, K> {
+    let low = if low_of(&one) >= low_of(&other) {
+        one.low
+    } else {
+        other.low
+    };
+    let high = if compare_ends(&one, &other).is_le() {
+        one.high
+    } else {
+        other.high
+    };
+    KeyRange::between(low, high)
+}
+
+/// The ranges without the empty ones, ascending. Those that have keys in common become one.
+fn in_order<'k, K: Ord>(over: &[KeyRange<'k, K>]) -> Vec<KeyRange<'k, K>> {
+    let mut sorted: Vec<_> = over.iter().copied().filter(|range| !range.is_empty()).collect();
+    // A range without a lower bound comes first: `None` is below all.
+    sorted.sort_by(|one, other| low_of(one).cmp(&low_of(other)));
+    let mut merged: Vec<KeyRange<'k, K>> = Vec::with_capacity(sorted.len());
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if !common(*last, range).is_empty() => {
+                if compare_ends(last, &range).is_lt() {
+                    last.high = range.high;
+                }
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The parts of an index that a thread has locked for some ranges.
+pub(crate) trait HeldParts<K, V> {
+    /// An entry, or its value, that has been unlinked and may be put back. Nobody drops it before
+    /// [`release`](Self::release).
+    type Taken;
+
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
+
+    fn visit(
+        &self,
+        range: KeyRange<'_, K>,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) -> ControlFlow<()>;
+
+    /// Stores a value, and returns what it replaces.
+    fn put(&mut self, key: K, value: V) -> Option<Self::Taken>;
+
+    fn take(&mut self, key: &K) -> Option<Self::Taken>;
+
+    /// Puts back what a `put` of this key has replaced, or what a `take` has taken. Returns what the
+    /// `put` had stored.
+    fn put_back(&mut self, key: K, taken: Self::Taken) -> Option<Self::Taken>;
+
+    /// Unlocks everything, and only then drops what has been taken.
+    fn release(self, taken: Vec<Self::Taken>);
+}
+
+/// A view of some ranges of locked parts.
+struct Shown<'s, K, H> {
+    held: &'s H,
+    /// Ascending, without common keys.
+    over: &'s [KeyRange<'s, K>],
+}
+
+impl<K: Ord, H> Shown<'_, K, H> {
+    #[track_caller]
+    fn check(&self, key: &K) {
+        let above = self.over.partition_point(|range| range.starts_before(key));
+        let range = above.checked_sub(1).and_then(|at| self.over.get(at));
+        assert!(
+            range.is_some_and(|range| range.ends_after(key)),
+            "a key lies outside the ranges of its step: name it in the call of `atomically`"
+        );
+    }
+}
+
+impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Shown<'_, K, H> {
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        self.check(key);
+        self.held.get_with(key, read)
+    }
+
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        assert_keys(&range);
+        let _ = self.over.iter().try_for_each(|allowed| {
+            let within = common(*allowed, range);
+            if within.is_empty() {
+                return ControlFlow::Continue(());
+            }
+            self.held.visit(within, visit)
+        });
+    }
+}
+
+/// Shows the entries of a range, which this thread has locked, to `note`.
+pub(crate) fn show<K: Ord, V, H: HeldParts<K, V>>(
+    held: &H,
+    range: KeyRange<'_, K>,
+    note: &mut dyn FnMut(&dyn View<K, V>),
+) {
+    note(&Shown {
+        held,
+        over: &[range],
+    });
+}
+
+/// A step under way, and how to undo it.
+struct Step<'s, K, V, H: HeldParts<K, V>> {
+    held: H,
+    over: &'s [KeyRange<'s, K>],
+    /// The keys that have been changed, in order, and what each change has unlinked.
+    undo: Vec<(K, Option<H::Taken>)>,
+}
+
+impl<K: Ord, V, H: HeldParts<K, V>> Step<'_, K, V, H> {
+    fn shown(&self) -> Shown<'_, K, H> {
+        Shown {
+            held: &self.held,
+            over: self.over,
+        }
+    }
+
+    /// Undoes everything. Returns what is to be dropped. If user code panics, the rest stays.
+    fn undo(&mut self) -> Vec<H::Taken> {
+        let mut dropped = Vec::with_capacity(self.undo.len());
+        let undone = catch_unwind(AssertUnwindSafe(|| {
+            while let Some((key, before)) = self.undo.pop() {
+                dropped.extend(match before {
+                    Some(taken) => self.held.put_back(key, taken),
+                    None => self.held.take(&key),
+                });
+            }
+        }));
+        drop(undone);
+        let rest = std::mem::take(&mut self.undo);
+        dropped.extend(rest.into_iter().filter_map(|(_, before)| before));
+        dropped
+    }
+}
+
+impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        self.shown().get_with(key, read)
+    }
+
+    fn range(
+        &self,
+        range: KeyRange<'_, K>,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) {
+        self.shown().range(range, visit);
+    }
+}
+
+impl<K: Ord + Clone, V, H: HeldParts<K, V>> Transaction<K, V> for Step<'_, K, V, H> {
+    fn insert(&mut self, key: K, value: V) -> bool {
+        self.shown().check(&key);
+        let copy = key.clone();
+        let before = self.held.put(key, value);
+        let was_present = before.is_some();
+        self.undo.push((copy, before));
+        was_present
+    }
+
+    fn remove(&mut self, key: &K) -> bool {
+        self.shown().check(key);
+        let copy = key.clone();
+        let before = self.held.take(key);
+        let was_present = before.is_some();
+        if was_present {
+            self.undo.push((copy, before));
+        }
+        was_present
+    }
+
+    fn remove_range(&mut self, range: KeyRange<'_, K>) -> usize {
+        let mut keys = Vec::new();
+        self.range(range, &mut |key, _| {
+            keys.push(key.clone());
+            ControlFlow::Continue(())
+        });
+        keys.iter().filter(|key| self.remove(key)).count()
+    }
+}
+
+/// Runs a step over ranges whose parts this thread has locked, and unlocks them.
+pub(crate) fn run<K: Ord + Clone, V, H: HeldParts<K, V>>(
+    held: H,
+    over: &[KeyRange<'_, K>],
+    step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
+) {
+    let mut this = Step {
+        held,
+        over,
+        undo: Vec::new(),
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| step(&mut this)));
+    // Copies of keys, which are dropped when all is unlocked.
+    let mut keys = Vec::new();
+    let taken = if outcome.is_ok() {
+        let mut taken = Vec::with_capacity(this.undo.len());
+        for (key, before) in this.undo.drain(..) {
+            keys.push(key);
+            taken.extend(before);
+        }
+        taken
+    } else {
+        this.undo()
+    };
+    this.held.release(taken);
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
+}
