@@ -18,11 +18,7 @@ pub trait View<K, V> {
 
     /// Visits, ascending, those entries of `range` that lie in the ranges of the step, until
     /// `visit` breaks.
-    fn range(
-        &self,
-        range: KeyRange<'_, K>,
-        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
-    );
+    fn range(&self, range: KeyRange<'_, K>, visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>);
 }
 
 /// One atomic step over the ranges that were given to [`Transactional::atomically`]. It sees what
@@ -138,11 +134,7 @@ impl Adapted {
 pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
     /// Removes and returns the first entry in a direction. Calls `note` exactly once with it before
     /// that, under the lock; not at all if there is none. Linearizable.
-    fn pop_with(
-        &self,
-        direction: Direction,
-        note: &mut dyn FnMut(&K, &V),
-    ) -> Option<(K, V)>;
+    fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)>;
 
     /// Removes every entry of `range`, as one atomic step, and returns how many there were. Calls
     /// `note` exactly once with a view of them before that, while all of the range is locked; not at
@@ -179,11 +171,7 @@ pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
 /// empty.
 #[doc(hidden)]
 pub trait Steps<K: Ord + Clone, V: Clone>: Send + Sync {
-    fn pop_with(
-        &self,
-        direction: Direction,
-        note: &mut dyn FnMut(&K, &V),
-    ) -> Option<(K, V)>;
+    fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)>;
 
     fn remove_range_with(
         &self,
@@ -202,11 +190,7 @@ pub trait Steps<K: Ord + Clone, V: Clone>: Send + Sync {
 }
 
 impl<K: Ord + Clone, V: Clone, I: Steps<K, V>> Transactional<K, V> for I {
-    fn pop_with(
-        &self,
-        direction: Direction,
-        note: &mut dyn FnMut(&K, &V),
-    ) -> Option<(K, V)> {
+    fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
         reentry::check(self);
         Steps::pop_with(self, direction, &mut |key, value| {
             reentry::during(self, || note(key, value));
@@ -262,18 +246,21 @@ fn low_of<'k, K>(range: &KeyRange<'k, K>) -> Option<(&'k K, u8)> {
     }
 }
 
+/// Where a range ends: its key, and 1 if the key is a part of it.
+fn high_of<'k, K>(range: &KeyRange<'k, K>) -> Option<(&'k K, u8)> {
+    match range.high {
+        Bound::Unbounded => None,
+        Bound::Included(high) => Some((high.key(), 1)),
+        Bound::Excluded(high) => Some((high.key(), 0)),
+    }
+}
+
 /// Compares where two ranges end.
 fn compare_ends<K: Ord>(one: &KeyRange<'_, K>, other: &KeyRange<'_, K>) -> Ordering {
-    let end = |range: &KeyRange<'_, K>| match range.high {
-        Bound::Unbounded => None,
-        Bound::Included(high) => Some((high, 1_u8)),
-        Bound::Excluded(high) => Some((high, 0)),
-    };
-    match (end(one), end(other)) {
-        (None, None) => Ordering::Equal,
-        (None, _) => Ordering::Greater,
-        (_, None) => Ordering::Less,
-        (Some((one, a)), Some((other, b))) => one.key().cmp(other.key()).then(a.cmp(&b)),
+    match (high_of(one), high_of(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        // A range without an upper bound ends last.
+        (one, other) => one.is_none().cmp(&other.is_none()),
     }
 }
 
@@ -294,7 +281,11 @@ fn common<'k, K: Ord>(one: KeyRange<'k, K>, other: KeyRange<'k, K>) -> KeyRange<
 
 /// The ranges without the empty ones, ascending. Those that have keys in common become one.
 fn in_order<'k, K: Ord>(over: &[KeyRange<'k, K>]) -> Vec<KeyRange<'k, K>> {
-    let mut sorted: Vec<_> = over.iter().copied().filter(|range| !range.is_empty()).collect();
+    let mut sorted: Vec<_> = over
+        .iter()
+        .copied()
+        .filter(|range| !range.is_empty())
+        .collect();
     // A range without a lower bound comes first: `None` is below all.
     sorted.sort_by(|one, other| low_of(one).cmp(&low_of(other)));
     let mut merged: Vec<KeyRange<'k, K>> = Vec::with_capacity(sorted.len());
@@ -363,11 +354,7 @@ impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Shown<'_, K, H> {
         self.held.get_with(key, read)
     }
 
-    fn range(
-        &self,
-        range: KeyRange<'_, K>,
-        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
-    ) {
+    fn range(&self, range: KeyRange<'_, K>, visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>) {
         assert_keys(&range);
         let _ = self.over.iter().try_for_each(|allowed| {
             let within = common(*allowed, range);
@@ -430,11 +417,7 @@ impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
         self.shown().get_with(key, read)
     }
 
-    fn range(
-        &self,
-        range: KeyRange<'_, K>,
-        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
-    ) {
+    fn range(&self, range: KeyRange<'_, K>, visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>) {
         self.shown().range(range, visit);
     }
 }
