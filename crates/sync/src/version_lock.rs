@@ -58,6 +58,14 @@ fn retry_slowly<T>(mut attempt: impl FnMut() -> Result<T, Restart>, restarted: i
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
+impl Version {
+    /// How often what the lock guards had changed at this version.
+    #[must_use]
+    pub const fn changes(self) -> u64 {
+        self.0 / STEP
+    }
+}
+
 /// A lock whose readers write nothing: they note its version, read what it guards, and validate
 /// that the version is still the same. Writers exclude one another and change the version.
 ///
@@ -280,7 +288,7 @@ impl VersionGuard<'_> {
     /// How often what the lock guards had changed when the lock was taken.
     #[must_use]
     pub fn changes(&self) -> u64 {
-        self.version.0 / STEP
+        self.version.changes()
     }
 
     /// Unlocks without changing the version. The holder must have written nothing that readers can

@@ -106,6 +106,7 @@ use crate::form::{Form, Sought};
 use crate::key::head::{head_is_key, head_of_form};
 use crate::key::{ByteHead, ByteKey, KeyHead};
 use crate::kit::Parameters;
+use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
 use numbers::Numbers;
 use std::ops::{Bound, ControlFlow};
 
@@ -324,11 +325,19 @@ where
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        on_map!(self, map => map.pop(Direction::Ascending), OrderedIndex::pop_first(map))
+        on_map!(
+            self,
+            map => map.pop(Direction::Ascending, |_, _| ()),
+            OrderedIndex::pop_first(map)
+        )
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        on_map!(self, map => map.pop(Direction::Descending), OrderedIndex::pop_last(map))
+        on_map!(
+            self,
+            map => map.pop(Direction::Descending, |_, _| ()),
+            OrderedIndex::pop_last(map)
+        )
     }
 
     fn scan(
@@ -359,7 +368,11 @@ where
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        on_map!(self, map => map.remove_range(range), OrderedIndex::remove_range(map, range))
+        on_map!(
+            self,
+            map => map.remove_range(range, |_| ()),
+            OrderedIndex::remove_range(map, range)
+        )
     }
 
     fn len(&self) -> usize {
@@ -374,9 +387,48 @@ where
         )
     }
 
+    fn transactional(&self) -> Option<&dyn Transactional<K, V>> {
+        Some(self)
+    }
+
     fn check_invariants(&self) {
         if cfg!(debug_assertions) {
             on_map!(self, map => map.check_at_rest(), OrderedIndex::check_invariants(map));
         }
+    }
+}
+
+impl<K, V, H, const UNITS: usize> Steps<K, V> for Aspen<K, V, H, UNITS>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
+        on_map!(self, map => map.pop(direction, note), Steps::pop_with(map, direction, note))
+    }
+
+    fn remove_range_with(
+        &self,
+        range: KeyRange<'_, K>,
+        note: &mut dyn FnMut(&dyn View<K, V>),
+    ) -> usize {
+        on_map!(
+            self,
+            map => map.remove_range(range, |held| transactional::show(held, range, note)),
+            Steps::remove_range_with(map, range, note)
+        )
+    }
+
+    fn atomically(
+        &self,
+        over: &[KeyRange<'_, K>],
+        step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
+    ) {
+        on_map!(self, map => map.atomically(over, step), Steps::atomically(map, over, step));
+    }
+
+    fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted {
+        on_map!(self, map => map.walk(visit), Steps::walk(map, visit))
     }
 }

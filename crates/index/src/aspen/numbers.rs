@@ -1,11 +1,12 @@
 //! The map of words under keys that their heads determine, and values of any type.
 
-use super::words::{Batch, Change, Cursor, Entry, Keys, Words};
+use super::words::{Batch, Change, Cursor, Entry, Keys, Locks, Words};
 use crate::contract::{Direction, KeyRange, Update};
 use crate::form::Sought;
 use crate::key::KeyHead;
 use crate::key::head::head_of_sought;
 use crate::kit::{OwnedValue, Packed, Spec, key_of_head};
+use crate::transactional::{self, Adapted, HeldParts, Part, Transaction};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
@@ -31,6 +32,17 @@ fn word_of<S: Spec>(value: S::Value) -> u64 {
     let word = value.word().expose_provenance() as u64;
     value.give();
     word
+}
+
+/// Drops values that this thread has unlinked.
+fn retire<S: Spec>(words: Vec<u64>, guard: Option<&Guard<'_>>) {
+    // What is a word needs no drop.
+    if let Some(guard) = guard {
+        for word in words {
+            // SAFETY: this thread has unlinked the value, and retires it once.
+            unsafe { packed::<S>(word).retire(guard) };
+        }
+    }
 }
 
 /// The keys of a range; `None` if it has no keys.
@@ -200,11 +212,21 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         Some(Self::hand_out(old, guard.as_ref()))
     }
 
-    pub(super) fn pop(&self, direction: Direction) -> Option<(S::Key, S::Value)> {
+    pub(super) fn pop(
+        &self,
+        direction: Direction,
+        mut note: impl FnMut(&S::Key, &S::Value),
+    ) -> Option<(S::Key, S::Value)> {
         let guard = self.pin();
-        let (head, word) = self.words.pop(direction)?;
+        let mut popped = None;
+        let (_, word) = self.words.pop(direction, |(head, word)| {
+            // Made before the entry is removed, since it may panic.
+            let key = popped.insert(key_of_head::<S>(head));
+            // SAFETY: the value is in a leaf that this thread has locked.
+            unsafe { packed::<S>(word).with(|value| note(key, value)) };
+        })?;
         let value = Self::hand_out(word, guard.as_ref());
-        Some((key_of_head::<S>(head), value))
+        popped.map(|key| (key, value))
     }
 
     pub(super) fn nearest(
@@ -272,24 +294,63 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         }
     }
 
-    pub(super) fn remove_range(&self, range: KeyRange<'_, S::Key>) -> usize {
+    /// Removes a range. Calls `note` once before that, with all leaves of the range locked; not at
+    /// all if the range has no keys.
+    pub(super) fn remove_range(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        note: impl FnOnce(&HeldNumbers<'_, S, UNITS>),
+    ) -> usize {
         let Some(keys) = keys_of::<S>(range) else {
             return 0;
         };
-        let guard = self.pin();
+        let held = self.lock(&[keys]);
+        note(&held);
+        let HeldNumbers { locks, guard, .. } = held;
         let mut removed = Vec::new();
-        let count = self.words.remove_range(keys, |word| {
+        let count = self.words.remove_range(locks, keys, |word| {
             if guard.is_some() {
                 removed.push(word);
             }
         });
-        if let Some(guard) = &guard {
-            for word in removed {
-                // SAFETY: this thread has just unlinked the value, and retires it once.
-                unsafe { packed::<S>(word).retire(guard) };
-            }
-        }
+        retire::<S>(removed, guard.as_ref());
         count
+    }
+
+    /// Locks the leaves of ascending ranges.
+    fn lock(&self, over: &[Keys]) -> HeldNumbers<'_, S, UNITS> {
+        let guard = self.pin();
+        HeldNumbers {
+            locks: self.words.lock(over),
+            guard,
+            owns: PhantomData,
+        }
+    }
+
+    pub(super) fn atomically(
+        &self,
+        over: &[KeyRange<'_, S::Key>],
+        step: &mut dyn FnMut(&mut dyn Transaction<S::Key, S::Value>),
+    ) {
+        let mut keys: Vec<Keys> = over.iter().filter_map(|range| keys_of::<S>(*range)).collect();
+        // Where heads and `Ord` disagree, they do not ascend yet.
+        keys.sort_unstable_by_key(|keys| keys.first);
+        transactional::run(self.lock(&keys), over, step);
+    }
+
+    pub(super) fn walk(
+        &self,
+        visit: &mut dyn FnMut(&Part<S::Key>) -> ControlFlow<()>,
+    ) -> Adapted {
+        let mut next = Some(0);
+        while let Some(key) = next {
+            let leaf = self.words.pass(key);
+            let low = leaf.first.map(key_of_head::<S>);
+            let part = Part::new(low, Some(leaf.entries), leaf.waits.into(), leaf.changes);
+            next = leaf.next.filter(|_| visit(&part).is_continue());
+        }
+        let (splits, joins) = self.words.adapted();
+        Adapted::new(splits, joins)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -302,6 +363,59 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
 
     pub(super) fn check_at_rest(&self) {
         self.words.check_at_rest();
+    }
+}
+
+/// The leaves that a thread has locked.
+pub(super) struct HeldNumbers<'n, S: Spec, const UNITS: usize> {
+    locks: Locks<'n, UNITS>,
+    guard: Option<Guard<'n>>,
+    owns: PhantomData<S>,
+}
+
+impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_, S, UNITS> {
+    type Taken = u64;
+
+    fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
+        let word = self.locks.get(S::Head::head(key));
+        // SAFETY: the value is in a leaf that this thread has locked.
+        word.map(|word| unsafe { packed::<S>(word).with(read) })
+            .is_some()
+    }
+
+    fn visit(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(keys) = keys_of::<S>(range) else {
+            return ControlFlow::Continue(());
+        };
+        self.locks.visit(keys, |(head, word)| {
+            let key = key_of_head::<S>(head);
+            // SAFETY: as in `get_with`.
+            unsafe { packed::<S>(word).with(|value| visit(&key, value)) }
+        })
+    }
+
+    fn put(&mut self, key: S::Key, value: S::Value) -> Option<u64> {
+        let place = self.locks.place(S::Head::head(&key));
+        self.locks.put(place, word_of::<S>(value))
+    }
+
+    fn take(&mut self, key: &S::Key) -> Option<u64> {
+        let place = self.locks.place(S::Head::head(key));
+        self.locks.take(place)
+    }
+
+    fn put_back(&mut self, key: S::Key, taken: u64) -> Option<u64> {
+        let place = self.locks.place(S::Head::head(&key));
+        self.locks.put(place, taken)
+    }
+
+    fn release(self, taken: Vec<u64>) {
+        self.locks.release();
+        retire::<S>(taken, self.guard.as_ref());
     }
 }
 

@@ -167,8 +167,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "aspen_number_of_a_leaf_is_lost",
-        file: "crates/index/src/aspen/words/structure.rs",
-        original: "            ids.free.push(id);",
+        file: "crates/index/src/aspen/words/ids.rs",
+        original: "            self.free[thread_index() % SHARES].push(id);",
         replacement: "            let _ = id;",
         why: "The leaf of a merge never comes to use again.",
         checker: WORDS,
@@ -186,8 +186,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "aspen_split_puts_the_border_on_the_wrong_side",
         file: "crates/index/src/aspen/words/structure.rs",
-        original: "let cut = Self::cut(entries, low, at);\n        let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));",
-        replacement: "let cut = Self::cut(entries, low, at);\n        let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 <= cut));",
+        original: "entries.split_at(entries.partition_point(|entry| entry.0 < cut));",
+        replacement: "entries.split_at(entries.partition_point(|entry| entry.0 <= cut));",
         why: "The lowest key of the right leaf stays in the left one. (Invariant 1.)",
         checker: WORDS,
         hangs: false,

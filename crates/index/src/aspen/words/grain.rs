@@ -132,6 +132,12 @@ impl Grains {
             .find(|(below, above)| below < above)
     }
 
+    /// How often a writer has waited for a leaf, as far as that is known.
+    pub(super) fn waits(&self, leaf: u32) -> u32 {
+        let grain = self.get(leaf).filter(|grain| grain.is_of(leaf));
+        grain.map_or(0, |grain| grain.waits.load(Ordering::Relaxed))
+    }
+
     /// Whether a leaf that has changed `changes` times is not fought over.
     pub(super) fn is_quiet(&self, leaf: u32, changes: u64) -> bool {
         let grain = self.get(leaf);

@@ -4,11 +4,13 @@ mod blocks;
 mod build;
 mod format;
 mod grain;
+mod ids;
 mod invariants;
 mod leaf;
 mod place;
 mod ranges;
 mod routes;
+mod step;
 mod structure;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
@@ -22,14 +24,16 @@ pub(super) use build::Batch;
 pub(super) use format::Entry;
 use format::View;
 use grain::Grains;
+use ids::Ids;
 use leaf::{Leaf, Leaves};
 pub(super) use ranges::{Cursor, Keys, Sink};
+pub(super) use step::Locks;
 use routes::{Border, Routes, Separators};
-use std::collections::HashSet;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{Backoff, CachePadded, Mutex, Restart, StripedCounter, Version};
 pub(super) use write::Change;
+use write::Held;
 
 /// The lowest key of each leaf, and the leaf's number.
 struct Borders(OlcBTree<u64, u32>);
@@ -48,24 +52,6 @@ impl Separators for Borders {
     fn borders(&self, first: u64, last: u64, limit: usize, borders: &mut Vec<Border>) {
         let range = KeyRange::new(Bound::Included(&first), Bound::Included(&last));
         OrderedIndex::scan(&self.0, range, Direction::Ascending, limit, borders);
-    }
-}
-
-/// Which numbers of leaves are free.
-struct Ids {
-    next: u32,
-    free: Vec<u32>,
-    /// Numbers of leaves that share their line of the cache with no leaf that is in use.
-    alone: Vec<u32>,
-    /// All numbers that have been given out as such.
-    ever_alone: HashSet<u32>,
-}
-
-impl Ids {
-    /// How many leaves are in use.
-    fn in_use(&self) -> usize {
-        // Beside each that has been alone lies one that never was in use.
-        self.next as usize - self.free.len() - self.alone.len() - self.ever_alone.len()
     }
 }
 
@@ -118,17 +104,12 @@ impl<const UNITS: usize> Words<UNITS> {
             leaves: Leaves::new(),
             borders: Borders(OlcBTree::new()),
             blocks: Blocks::new(),
-            ids: Mutex::new(Ids {
-                next: 0,
-                free: Vec::new(),
-                alone: Vec::new(),
-                ever_alone: HashSet::new(),
-            }),
+            ids: Mutex::new(Ids::new()),
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
             grains: Grains::new(),
         };
-        let (id, leaf, lock) = words.take_leaf();
+        let Held { id, leaf, lock } = words.take_leaf();
         leaf.set_range(0, u64::MAX);
         words.borders.0.insert(0, id);
         drop(lock);
@@ -260,7 +241,7 @@ impl<const UNITS: usize> Words<UNITS> {
 
     /// Every value, in any order. No other thread may use the map meanwhile.
     pub(super) fn each_value(&mut self, mut take: impl FnMut(u64)) {
-        let used = self.ids.lock().next;
+        let used = self.ids.lock().end();
         for id in 0..used {
             let leaf = self.leaves.get(id);
             if !leaf.lock.is_obsolete() {
@@ -279,7 +260,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let (slots, rebuilt) = self.routes.count();
         let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let separators = OrderedIndex::shape(&self.borders.0).get("bytes");
-        let leaves = self.ids.lock().next as usize * size_of::<Leaf>();
+        let leaves = self.ids.lock().end() as usize * size_of::<Leaf>();
         let own = memory.bytes + leaves + slots * size_of::<AtomicU64>();
         let bytes = (own + self.len() * beside) as u64 + separators.unwrap_or(0);
         vec![
@@ -311,7 +292,7 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Leaves of each format: linear, dense, sorted.
     fn kinds(&self) -> [u64; 3] {
         let mut kinds = [0; 3];
-        let used = self.ids.lock().next;
+        let used = self.ids.lock().end();
         for id in 0..used {
             let leaf = self.leaves.get(id);
             if !leaf.lock.is_obsolete() {

@@ -4,6 +4,7 @@ use super::build::Batch;
 use super::format::{Entry, MOST_ENTRIES, Plan, View};
 use super::leaf::Leaf;
 use super::place::Kind;
+use super::step::Locks;
 use super::write::Held;
 use super::{Found, Words, count};
 use crate::contract::Direction;
@@ -350,11 +351,16 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Removes the first entry, or the last.
-    pub(in crate::aspen) fn pop(&self, direction: Direction) -> Option<Entry> {
+    /// Removes the first entry, or the last. Calls `note` once with it before that, while its leaf is
+    /// locked.
+    pub(in crate::aspen) fn pop(
+        &self,
+        direction: Direction,
+        mut note: impl FnMut(Entry),
+    ) -> Option<Entry> {
         let backoff = Backoff::new();
         loop {
-            match self.try_to_pop(direction) {
+            match self.try_to_pop(direction, &mut note) {
                 Ok(popped) => return popped,
                 Err(Restart) => {
                     count(&self.counters.restarts);
@@ -364,7 +370,11 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    fn try_to_pop(&self, direction: Direction) -> Result<Option<Entry>, Restart> {
+    fn try_to_pop(
+        &self,
+        direction: Direction,
+        note: &mut impl FnMut(Entry),
+    ) -> Result<Option<Entry>, Restart> {
         let keys = Keys {
             first: 0,
             last: u64::MAX,
@@ -382,6 +392,7 @@ impl<const UNITS: usize> Words<UNITS> {
                     lock.unchanged();
                     return Err(Restart);
                 }
+                note(entry);
                 let view = View::of(part.leaf);
                 if let Ok(place) = view.find(entry.0) {
                     let Part { id, leaf, .. } = part;
@@ -398,9 +409,14 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Removes the entries of a range, all at one moment, and shows their values to `take` while
-    /// leaves are locked. Returns their number.
-    pub(in crate::aspen) fn remove_range(&self, keys: Keys, mut take: impl FnMut(u64)) -> usize {
+    /// Removes the entries of a range, whose leaves this thread has locked, all at one moment, and
+    /// shows their values to `take` while leaves are locked. Returns their number.
+    pub(in crate::aspen) fn remove_range(
+        &self,
+        locks: Locks<'_, UNITS>,
+        keys: Keys,
+        mut take: impl FnMut(u64),
+    ) -> usize {
         let mut removed = 0;
         let mut forget = |leaf: &Leaf| {
             let (first, last) = (keys.first.max(leaf.low()), keys.last.min(leaf.last()));
@@ -410,7 +426,10 @@ impl<const UNITS: usize> Words<UNITS> {
                 true
             });
         };
-        let first = self.hold(keys.first);
+        let mut leaves = locks.into_leaves();
+        let Some(first) = leaves.next() else {
+            return 0;
+        };
         let (leaf, low, mut last) = (first.leaf, first.leaf.low(), first.leaf.last());
         forget(leaf);
         let mut kept = Batch::new();
@@ -420,19 +439,17 @@ impl<const UNITS: usize> Words<UNITS> {
         if keys.last < last {
             kept.take(leaf, keys.last + 1, last);
         }
-        while last < keys.last {
-            let next = self.hold_next(last);
+        for next in leaves {
             forget(next.leaf);
             if next.leaf.last() <= keys.last {
                 // The first leaf takes over the keys of those that are empty now.
                 last = next.leaf.last();
                 self.dissolve(next);
-                continue;
+            } else {
+                let mut rest = Batch::new();
+                rest.take(next.leaf, keys.last + 1, u64::MAX);
+                self.refill(next, &rest);
             }
-            let mut rest = Batch::new();
-            rest.take(next.leaf, keys.last + 1, u64::MAX);
-            self.refill(next, &rest);
-            break;
         }
         leaf.set_range(low, last);
         let few = kept.len() <= 1;

@@ -2,16 +2,23 @@
 
 use super::build::{Batch, New};
 use super::format::{Entry, MOST_ENTRIES, View};
-use super::leaf::Leaf;
 use super::place::slots_of;
 use super::write::Held;
-use super::{Ids, Words, count};
+use super::{Words, count};
 use crate::contract::OrderedIndex;
-use tremula_sync::VersionGuard;
 
 /// How much of a leaf's slots must be in use after a removal, in percent. Below it the leaf gets a
 /// smaller block.
 const LEAST_FILL: usize = 30;
+
+/// The right part of a leaf that has been split: locked, and already to be found.
+pub(super) struct Half<'a> {
+    pub(super) held: Held<'a>,
+    /// Its lowest key.
+    pub(super) cut: u64,
+    /// Whether more entries are expected at its end.
+    pub(super) at_end: bool,
+}
 
 impl<const UNITS: usize> Words<UNITS> {
     /// Slots of the largest leaf.
@@ -22,39 +29,21 @@ impl<const UNITS: usize> Words<UNITS> {
     const MERGE_TO: usize = Self::SLOTS * 6 / 10;
 
     /// A leaf that is not in use, locked, without a block.
-    pub(super) fn take_leaf(&self) -> (u32, &Leaf, VersionGuard<'_>) {
-        let mut ids = self.ids.lock();
-        let id = ids.free.pop().unwrap_or_else(|| self.new_id(&mut ids));
-        drop(ids);
-        let leaf = self.leaves.get(id);
-        (id, leaf, leaf.lock.renew())
+    pub(super) fn take_leaf(&self) -> Held<'_> {
+        let id = self.ids.lock().take(&self.leaves);
+        self.renew(id)
     }
 
-    /// The same, but a leaf whose line of the cache no other leaf in use shares: threads that fight
-    /// over one of them would slow down those at the other.
-    fn take_leaf_alone(&self) -> (u32, &Leaf, VersionGuard<'_>) {
-        let mut ids = self.ids.lock();
-        let id = ids.alone.pop().unwrap_or_else(|| {
-            if ids.next % 2 == 1 {
-                let odd = self.new_id(&mut ids);
-                ids.free.push(odd);
-            }
-            let even = self.new_id(&mut ids);
-            // Never in use.
-            self.new_id(&mut ids);
-            ids.ever_alone.insert(even);
-            even
-        });
-        drop(ids);
-        let leaf = self.leaves.get(id);
-        (id, leaf, leaf.lock.renew())
+    /// The same, but a leaf that threads are going to fight over.
+    fn take_leaf_alone(&self) -> Held<'_> {
+        let id = self.ids.lock().take_alone(&self.leaves);
+        self.renew(id)
     }
 
-    fn new_id(&self, ids: &mut Ids) -> u32 {
-        let id = ids.next;
-        self.leaves.add(id);
-        ids.next += 1;
-        id
+    fn renew(&self, id: u32) -> Held<'_> {
+        let leaf = self.leaves.get(id);
+        let lock = leaf.lock.renew();
+        Held { id, leaf, lock }
     }
 
     /// Leaves in use.
@@ -63,71 +52,94 @@ impl<const UNITS: usize> Words<UNITS> {
         ids.in_use()
     }
 
-    /// Fills a leaf anew, with one entry more: in another format, in a larger block, or divided
-    /// between two leaves. Unlocks it.
+    /// Fills a leaf anew, with one entry more, and unlocks it.
     #[cold]
     #[inline(never)]
     pub(super) fn fill_anew(&self, held: Held<'_>, new: Option<Entry>) {
+        let half = self.refit(&held, new);
+        self.let_go(held, half);
+    }
+
+    /// Fills a leaf anew, with one entry more: in another format, in a larger block, or divided
+    /// between two leaves. Then it returns the right one.
+    #[must_use]
+    pub(super) fn refit(&self, held: &Held<'_>, new: Option<Entry>) -> Option<Half<'_>> {
         let leaf = held.leaf;
         let (entries, at) = Self::entries_with(leaf, new);
         match Self::plan(&entries, leaf.low(), leaf.last()) {
             Some(plan) if new.is_none() || !leaf.place().is_like(plan.kind, plan.units) => {
                 self.fill(leaf, plan, &entries, at == New::Last);
-                drop(held.lock);
+                None
             }
             // There is no room, or not where it is needed.
-            _ => self.split(held, &entries, at),
+            _ => {
+                count(&self.counters.splits);
+                let cut = Self::cut(&entries, leaf.low(), at);
+                let half = self.divide(held, &entries, cut, at, Self::take_leaf);
+                Some(half.unwrap_or_else(|| unreachable!("each part of a leaf fits into a leaf")))
+            }
         }
-    }
-
-    /// Divides the entries of a leaf, to which one has come, between it and a new right neighbour.
-    fn split(&self, held: Held<'_>, entries: &[Entry], at: New) {
-        count(&self.counters.splits);
-        let (leaf, low, last) = (held.leaf, held.leaf.low(), held.leaf.last());
-        let cut = Self::cut(entries, low, at);
-        let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));
-        let (Some(left_plan), Some(right_plan)) =
-            (Self::plan(left, low, cut - 1), Self::plan(right, cut, last))
-        else {
-            unreachable!("each part of a leaf fits into a leaf");
-        };
-        let (id, new, new_lock) = self.take_leaf();
-        new.set_range(cut, last);
-        self.fill(new, right_plan, right, at == New::Last);
-        // Before the left leaf gives up these keys, so that they are always to be found.
-        self.borders.0.insert(cut, id);
-        leaf.set_range(low, cut - 1);
-        self.fill(leaf, left_plan, left, false);
-        drop(new_lock);
-        drop(held.lock);
-        self.routes.mend(cut, &self.borders);
-        self.routes
-            .keep_up(self.leaf_count(), at == New::Last, &self.borders);
     }
 
     /// Divides the entries of a leaf that is fought over, and unlocks it.
     pub(super) fn split_apart(&self, held: Held<'_>, cut: u64) {
         count(&self.counters.contention_splits);
-        let (leaf, low, last) = (held.leaf, held.leaf.low(), held.leaf.last());
-        let (entries, _) = Self::entries_with(leaf, None);
-        let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));
-        let (Some(left_plan), Some(right_plan)) =
-            (Self::plan(left, low, cut - 1), Self::plan(right, cut, last))
-        else {
+        let (entries, at) = Self::entries_with(held.leaf, None);
+        match self.divide(&held, &entries, cut, at, Self::take_leaf_alone) {
+            Some(half) => self.let_go(held, Some(half)),
             // All on one side, and more than a leaf is made for.
-            return held.lock.unchanged();
-        };
-        let (id, new, new_lock) = self.take_leaf_alone();
-        new.set_range(cut, last);
-        self.fill(new, right_plan, right, false);
-        // As in `split`.
-        self.borders.0.insert(cut, id);
+            None => held.lock.unchanged(),
+        }
+    }
+
+    /// Divides the entries of a leaf between it and a new right neighbour, which begins at `cut`. Does
+    /// nothing if they do not fit into these two.
+    fn divide<'a>(
+        &'a self,
+        held: &Held<'_>,
+        entries: &[Entry],
+        cut: u64,
+        at: New,
+        take_leaf: impl FnOnce(&'a Self) -> Held<'a>,
+    ) -> Option<Half<'a>> {
+        let (leaf, low, last) = (held.leaf, held.leaf.low(), held.leaf.last());
+        let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));
+        let left_plan = Self::plan(left, low, cut - 1)?;
+        let right_plan = Self::plan(right, cut, last)?;
+        let half = take_leaf(self);
+        let at_end = at == New::Last;
+        half.leaf.set_range(cut, last);
+        self.fill(half.leaf, right_plan, right, at_end);
+        // Before the left leaf gives up these keys, so that they are always to be found.
+        self.borders.0.insert(cut, half.id);
         leaf.set_range(low, cut - 1);
         self.fill(leaf, left_plan, left, false);
-        drop(new_lock);
+        Some(Half {
+            held: half,
+            cut,
+            at_end,
+        })
+    }
+
+    /// Unlocks a leaf that has changed, and the one that has been split from it.
+    fn let_go(&self, held: Held<'_>, half: Option<Half<'_>>) {
+        let Some(Half {
+            held: right,
+            cut,
+            at_end,
+        }) = half
+        else {
+            return drop(held.lock);
+        };
+        drop(right.lock);
         drop(held.lock);
+        self.mend_routes(cut, at_end);
+    }
+
+    /// What follows a split, when both leaves are unlocked.
+    pub(super) fn mend_routes(&self, cut: u64, at_end: bool) {
         self.routes.mend(cut, &self.borders);
-        self.routes.keep_up(self.leaf_count(), false, &self.borders);
+        self.routes.keep_up(self.leaf_count(), at_end, &self.borders);
     }
 
     /// Merges a small leaf that nobody fights over any more.
@@ -242,12 +254,7 @@ impl<const UNITS: usize> Words<UNITS> {
         };
         self.strip(held.leaf);
         held.lock.obsolete();
-        let mut ids = self.ids.lock();
-        if ids.ever_alone.contains(&id) {
-            ids.alone.push(id);
-        } else {
-            ids.free.push(id);
-        }
+        self.ids.lock().give_back(id);
     }
 }
 

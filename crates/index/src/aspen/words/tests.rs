@@ -78,13 +78,13 @@ fn behaves_like_a_model<const UNITS: usize>(cases: u32, length: usize) {
                     let (a, b) = (key_of(number), key_of(other));
                     let keys = Keys { first: a.min(b), last: a.max(b) };
                     let mut removed = 0_usize;
-                    let count = words.remove_range(keys, |_| removed += 1);
+                    let count = words.remove_range(words.lock(&[keys]), keys, |_| removed += 1);
                     let before = model.len();
                     model.retain(|key, _| !(keys.first..=keys.last).contains(key));
                     prop_assert_eq!((count, removed), (before - model.len(), before - model.len()));
                 }
                 8 => prop_assert_eq!(
-                    words.pop(Direction::Descending),
+                    words.pop(Direction::Descending, |_| ()),
                     model.pop_last()
                 ),
                 _ => prop_assert_eq!(
@@ -144,7 +144,7 @@ fn many_keys_of_each_set_come_and_go() {
         }
         words.check_at_rest();
         assert_eq!(words.len(), model.len().div_ceil(8), "set {set}");
-        while words.pop(Direction::Ascending).is_some() {}
+        while words.pop(Direction::Ascending, |_| ()).is_some() {}
         words.check_at_rest();
     }
 }
@@ -163,8 +163,8 @@ fn ends_of_the_numbers_are_keys_like_others() {
         assert_eq!(put(&words, key, 7), None);
     }
     words.check_at_rest();
-    assert_eq!(words.pop(Direction::Descending), Some((u64::MAX, 7)));
-    assert_eq!(words.pop(Direction::Ascending), Some((0, 7)));
+    assert_eq!(words.pop(Direction::Descending, |_| ()), Some((u64::MAX, 7)));
+    assert_eq!(words.pop(Direction::Ascending, |_| ()), Some((0, 7)));
 }
 
 /// Fails if routes are not mended, so that lookups are led astray again and again.
