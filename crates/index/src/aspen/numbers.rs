@@ -332,22 +332,25 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         over: &[KeyRange<'_, S::Key>],
         step: &mut dyn FnMut(&mut dyn Transaction<S::Key, S::Value>),
     ) {
-        let mut keys: Vec<Keys> = over.iter().filter_map(|range| keys_of::<S>(*range)).collect();
+        let mut keys: Vec<Keys> = over
+            .iter()
+            .filter_map(|range| keys_of::<S>(*range))
+            .collect();
         // Where heads and `Ord` disagree, they do not ascend yet.
         keys.sort_unstable_by_key(|keys| keys.first);
         transactional::run(self.lock(&keys), over, step);
     }
 
-    pub(super) fn walk(
-        &self,
-        visit: &mut dyn FnMut(&Part<S::Key>) -> ControlFlow<()>,
-    ) -> Adapted {
+    pub(super) fn walk(&self, visit: &mut dyn FnMut(&Part<S::Key>) -> ControlFlow<()>) -> Adapted {
         let mut next = Some(0);
         while let Some(key) = next {
             let leaf = self.words.pass(key);
             let low = leaf.first.map(key_of_head::<S>);
             let part = Part::new(low, Some(leaf.entries), leaf.waits.into(), leaf.changes);
-            next = leaf.next.filter(|_| visit(&part).is_continue());
+            next = match visit(&part) {
+                ControlFlow::Continue(()) => leaf.next,
+                ControlFlow::Break(()) => None,
+            };
         }
         let (splits, joins) = self.words.adapted();
         Adapted::new(splits, joins)

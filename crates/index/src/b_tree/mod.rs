@@ -347,10 +347,27 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
 }
 
 // Stub.
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> crate::transactional::Steps<K, V>
-    for OlcBTree<K, V, H, NODE_BYTES> {
-    fn pop_with(&self, _: Direction, _: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> { todo!() }
-    fn remove_range_with(&self, _: KeyRange<'_, K>, _: &mut dyn FnMut(&dyn crate::View<K, V>)) -> usize { todo!() }
-    fn atomically(&self, _: &[KeyRange<'_, K>], _: &mut dyn FnMut(&mut dyn crate::Transaction<K, V>)) { todo!() }
-    fn walk(&self, _: &mut dyn FnMut(&crate::Part<K>) -> ControlFlow<()>) -> crate::Adapted { todo!() }
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize>
+    crate::transactional::Steps<K, V> for OlcBTree<K, V, H, NODE_BYTES>
+{
+    fn pop_with(&self, _: Direction, _: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
+        todo!()
+    }
+    fn remove_range_with(
+        &self,
+        _: KeyRange<'_, K>,
+        _: &mut dyn FnMut(&dyn crate::View<K, V>),
+    ) -> usize {
+        todo!()
+    }
+    fn atomically(
+        &self,
+        _: &[KeyRange<'_, K>],
+        _: &mut dyn FnMut(&mut dyn crate::Transaction<K, V>),
+    ) {
+        todo!()
+    }
+    fn walk(&self, _: &mut dyn FnMut(&crate::Part<K>) -> ControlFlow<()>) -> crate::Adapted {
+        todo!()
+    }
 }

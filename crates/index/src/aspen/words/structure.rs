@@ -139,7 +139,8 @@ impl<const UNITS: usize> Words<UNITS> {
     /// What follows a split, when both leaves are unlocked.
     pub(super) fn mend_routes(&self, cut: u64, at_end: bool) {
         self.routes.mend(cut, &self.borders);
-        self.routes.keep_up(self.leaf_count(), at_end, &self.borders);
+        self.routes
+            .keep_up(self.leaf_count(), at_end, &self.borders);
     }
 
     /// Merges a small leaf that nobody fights over any more.

@@ -163,7 +163,10 @@ fn ends_of_the_numbers_are_keys_like_others() {
         assert_eq!(put(&words, key, 7), None);
     }
     words.check_at_rest();
-    assert_eq!(words.pop(Direction::Descending, |_| ()), Some((u64::MAX, 7)));
+    assert_eq!(
+        words.pop(Direction::Descending, |_| ()),
+        Some((u64::MAX, 7))
+    );
     assert_eq!(words.pop(Direction::Ascending, |_| ()), Some((0, 7)));
 }
 
