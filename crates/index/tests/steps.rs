@@ -352,8 +352,8 @@ fn check_walk<K: Key, V: support::values::Value>(index: &impl Index<K, V>, model
 /// Fails if user code that panics in the middle of a step leaves a part of the step behind, or an
 /// index that cannot be used.
 fn a_step_that_panics_has_not_happened<I: Index<Fragile<u64>, Fragile<u64>>>(make: fn() -> I) {
-    let mut completed = false;
-    for calls in 0..2_000 {
+    let (mut undone, mut completed) = (0, 0);
+    for calls in 0..10_000 {
         let index = make();
         for key in 0..100 {
             index.insert(Fragile(2 * key), Fragile(key));
@@ -374,18 +374,22 @@ fn a_step_that_panics_has_not_happened<I: Index<Fragile<u64>, Fragile<u64>>>(mak
         });
         index.check_invariants();
         let now = contents(&index);
-        if done.is_none() {
-            assert_eq!(now, before, "after {calls} calls");
-            assert_eq!(OrderedIndex::len(&index), before.len());
-        } else {
-            assert_eq!(now.len(), 51);
-            completed = true;
+        assert_eq!(OrderedIndex::len(&index), now.len());
+        // What runs after the step, such as a split, may panic too.
+        let has_happened = now.len() == 51 && now != before;
+        assert!(has_happened || done.is_none() && now == before, "{now:?}");
+        completed += u32::from(has_happened);
+        undone += u32::from(!has_happened);
+        if done.is_some() {
             break;
         }
         index.insert(Fragile(21), Fragile(3));
         assert_eq!(index.remove(&Fragile(21)), Some(Fragile(3)));
     }
-    assert!(completed, "some step completes");
+    assert!(
+        (1..20).contains(&completed),
+        "few panics come after the step"
+    );
 }
 
 /// Fails if a thread sees a part of a step: two keys that are always written together differ, or an

@@ -1,7 +1,7 @@
 //! Removing the entry at either end, and whole ranges.
 
 use super::node::{Entry, LeafRef};
-use super::scan::{Seen, all_still};
+use super::scan::{Seen, Span, all_still};
 use super::tree::{Position, Tree};
 use crate::contract::{Direction, KeyRange};
 use crate::kit::{Packed, SearchKey, SearchRange, Spec};
@@ -20,10 +20,15 @@ enum Popped<S: Spec> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Removes the first entry in a direction.
-    pub(super) fn pop(&self, direction: Direction) -> Option<(S::Key, S::Value)> {
+    /// Removes the first entry in a direction. Calls `note` once with it before that, while its leaf
+    /// is locked.
+    pub(super) fn pop(
+        &self,
+        direction: Direction,
+        mut note: impl FnMut(&S::Key, &S::Value),
+    ) -> Option<(S::Key, S::Value)> {
         let guard = self.collector.pin();
-        match self.retry(|| self.try_to_pop(direction, &guard)) {
+        match self.retry(|| self.try_to_pop(direction, &mut note, &guard)) {
             Popped::Nothing => None,
             Popped::Entry { entry, underfull } => {
                 self.len.add(-1);
@@ -37,7 +42,12 @@ impl<S: Spec> Tree<S> {
         }
     }
 
-    fn try_to_pop(&self, direction: Direction, guard: &Guard<'_>) -> Result<Popped<S>, Restart> {
+    fn try_to_pop(
+        &self,
+        direction: Direction,
+        note: &mut impl FnMut(&S::Key, &S::Value),
+        guard: &Guard<'_>,
+    ) -> Result<Popped<S>, Restart> {
         let (leaf, lock) = match direction {
             Direction::Ascending => {
                 let first = self.first(guard);
@@ -50,7 +60,7 @@ impl<S: Spec> Tree<S> {
             }
         };
         if leaf.count() > 0 {
-            return Ok(pop_from(leaf, lock, direction));
+            return Ok(pop_from(leaf, lock, direction, note));
         }
         let alone = match direction {
             Direction::Ascending => leaf.next().is_none(),
@@ -60,7 +70,7 @@ impl<S: Spec> Tree<S> {
         if alone {
             return Ok(Popped::Nothing);
         }
-        self.try_to_pop_beyond(direction, guard)
+        self.try_to_pop_beyond(direction, note, guard)
     }
 
     /// The same, where the leaf at the end is empty: passes empty leaves, which no thread has
@@ -68,6 +78,7 @@ impl<S: Spec> Tree<S> {
     fn try_to_pop_beyond(
         &self,
         direction: Direction,
+        note: &mut impl FnMut(&S::Key, &S::Value),
         guard: &Guard<'_>,
     ) -> Result<Popped<S>, Restart> {
         let all = SearchRange {
@@ -91,16 +102,22 @@ impl<S: Spec> Tree<S> {
             lock.unchanged();
             return Err(restart);
         }
-        Ok(pop_from(leaf, lock, direction))
+        Ok(pop_from(leaf, lock, direction, note))
     }
 
-    /// Removes a range: locks all of its leaves, removes the entries, and only then unlocks.
-    pub(super) fn remove_range(&self, range: KeyRange<'_, S::Key>) -> usize {
+    /// Removes a range: locks all of its leaves, shows them to `note`, removes the entries, and only
+    /// then unlocks.
+    pub(super) fn remove_range(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        note: impl for<'g> FnOnce(Vec<Span<'g, S>>, &'g Guard<'g>) -> Vec<Span<'g, S>>,
+    ) -> usize {
         if range.is_empty() {
             return 0;
         }
         let guard = self.collector.pin();
         let spans = self.lock_range(&SearchRange::new(range), usize::MAX, &guard);
+        let spans = note(spans, &guard);
         let mut removed = 0;
         let mut underfull = Vec::new();
         for span in &spans {
@@ -135,17 +152,24 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// Removes the first entry in a direction from a leaf that is not empty.
+/// Shows the first entry in a direction of a leaf that is not empty to `note`, and removes it.
 fn pop_from<S: Spec>(
     leaf: LeafRef<'_, S>,
     lock: VersionGuard<'_>,
     direction: Direction,
+    note: &mut impl FnMut(&S::Key, &S::Value),
 ) -> Popped<S> {
     let at = match direction {
         Direction::Ascending => 0,
         Direction::Descending => leaf.count() - 1,
     };
     let entry = leaf.entry(at);
+    // SAFETY: the entry is in a leaf that this thread has locked.
+    unsafe {
+        entry
+            .key
+            .with(|key| entry.value.with(|value| note(key, value)))
+    };
     leaf.remove(at);
     let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
     let underfull = leaf.is_underfull() && has_neighbours;

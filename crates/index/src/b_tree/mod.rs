@@ -39,7 +39,8 @@
 //! 7. A merge moves all entries of the right one of two neighbours under one parent into the left
 //!    one, and unlinks the right one. So the first leaf is never unlinked.
 //! 8. A thread that holds a lock waits for another only to lock leaves from left to right. A thread
-//!    that holds the lock of a parent, or goes in another direction, only tries.
+//!    that holds the lock of a parent, or goes in another direction, only tries. So a thread that
+//!    holds leaves may wait for an inner node: nobody who holds one waits for a leaf.
 //! 9. Unlinked nodes, keys and values are retired, each by the one thread that unlinked it. The
 //!    lock of a node is obsolete exactly if the node has been unlinked.
 //! 10. Comparisons, clones and closures run before the first change of an operation: if one
@@ -105,6 +106,7 @@ mod range;
 mod scan;
 mod shape;
 mod split;
+mod steps;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod tree;
@@ -115,6 +117,7 @@ use crate::form::{Form, Sought};
 use crate::key::head::head_of_form;
 use crate::key::{ByteHead, ByteKey, KeyHead};
 use crate::kit::Parameters;
+use crate::transactional::Transactional;
 use std::ops::{Bound, ControlFlow};
 use tree::Tree;
 
@@ -301,11 +304,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.tree.pop(Direction::Ascending)
+        self.tree.pop(Direction::Ascending, |_, _| ())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.tree.pop(Direction::Descending)
+        self.tree.pop(Direction::Descending, |_, _| ())
     }
 
     fn scan(
@@ -328,7 +331,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        self.tree.remove_range(range)
+        self.tree.remove_range(range, |spans, _| spans)
     }
 
     fn len(&self) -> usize {
@@ -339,35 +342,13 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
         self.tree.describe(self.engine())
     }
 
+    fn transactional(&self) -> Option<&dyn Transactional<K, V>> {
+        Some(self)
+    }
+
     fn check_invariants(&self) {
         if cfg!(debug_assertions) {
             self.tree.check_at_rest();
         }
-    }
-}
-
-// Stub.
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize>
-    crate::transactional::Steps<K, V> for OlcBTree<K, V, H, NODE_BYTES>
-{
-    fn pop_with(&self, _: Direction, _: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
-        todo!()
-    }
-    fn remove_range_with(
-        &self,
-        _: KeyRange<'_, K>,
-        _: &mut dyn FnMut(&dyn crate::View<K, V>),
-    ) -> usize {
-        todo!()
-    }
-    fn atomically(
-        &self,
-        _: &[KeyRange<'_, K>],
-        _: &mut dyn FnMut(&mut dyn crate::Transaction<K, V>),
-    ) {
-        todo!()
-    }
-    fn walk(&self, _: &mut dyn FnMut(&crate::Part<K>) -> ControlFlow<()>) -> crate::Adapted {
-        todo!()
     }
 }

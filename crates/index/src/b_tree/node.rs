@@ -30,6 +30,8 @@ pub(super) struct Header {
     /// One above the index of the last insertion, and how many insertions before it were each right
     /// above the last: `index << 16 | run`.
     insertions: AtomicU32,
+    /// How often a writer has waited for the lock, modulo 2^32.
+    waits: AtomicU32,
     /// The right neighbour of a leaf; null in the last one.
     next: AtomicPtr<Header>,
     /// The left neighbour of a leaf; null in the first one. Guarded by the lock of that
@@ -155,6 +157,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 count: AtomicU32::new(0),
                 moves: AtomicU32::new(0),
                 insertions: AtomicU32::new(0),
+                waits: AtomicU32::new(0),
                 next: AtomicPtr::new(ptr::null_mut()),
                 prev: AtomicPtr::new(ptr::null_mut()),
             });
@@ -650,6 +653,17 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         let run = if at == next { (run + 1).min(0xffff) } else { 0 };
         let noted = (at as u32 + 1) << 16 | run;
         self.header().insertions.store(noted, Ordering::Relaxed);
+    }
+
+    /// Notes that the thread that has locked the leaf had to wait for it.
+    pub(super) fn note_wait(self) {
+        let waits = self.waits().wrapping_add(1);
+        self.header().waits.store(waits, Ordering::Relaxed);
+    }
+
+    /// How often a writer has waited for the leaf, modulo 2^32.
+    pub(super) fn waits(self) -> u32 {
+        self.header().waits.load(Ordering::Relaxed)
     }
 
     /// One above the index of the last insertion, and how many insertions before it were each right

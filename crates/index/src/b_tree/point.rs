@@ -1,6 +1,7 @@
 //! Operations on one key.
 
 use super::node::{Entry, LeafRef, SearchResult};
+use super::split::Right;
 use super::tree::{LeafPlace, Parent, Position, Tree};
 use crate::contract::Update;
 use crate::kit::{Packed, SearchKey, Sought, Spec, StoredKey};
@@ -120,6 +121,7 @@ impl<S: Spec> Tree<S> {
             return Err(Restart);
         }
         let lock = place.node.lock().lock()?;
+        place.node.note_wait();
         if place.node.moves() == place.moves {
             Ok(lock)
         } else {
@@ -157,7 +159,8 @@ impl<S: Spec> Tree<S> {
         if let Some(parent) = parent
             && let Ok(_lock) = parent.inner.lock().upgrade(parent.version)
         {
-            self.split_leaf(held.leaf, at, Some((parent.inner, parent.index)), probe);
+            let at_parent = Some((parent.inner, parent.index));
+            self.split_leaf(held.leaf, at, at_parent, probe, Right::Free);
             return;
         }
         held.lock.unchanged();

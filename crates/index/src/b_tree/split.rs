@@ -6,8 +6,8 @@ use super::point::locked;
 use super::tree::{Position, Tree, count};
 use crate::kit::{SearchKey, Spec, StoredKey};
 use std::ptr::NonNull;
-use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
+use tremula_sync::{Restart, VersionGuard};
 
 /// The number of insertions, each right above the last, that count as a run that will go on.
 const RUN: u32 = 8;
@@ -35,16 +35,25 @@ fn split_index<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
     }
 }
 
+/// Whether the right leaf of a split is locked before other threads can come to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Right {
+    Free,
+    Locked,
+}
+
 impl<S: Spec> Tree<S> {
     /// Splits a full leaf under its parent, which has room, or under a new root. The caller has
-    /// locked the leaf and the parent. The key of `probe` belongs at index `at`.
-    pub(super) fn split_leaf(
+    /// locked the leaf and the parent. The key of `probe` belongs at index `at`. Returns the right
+    /// leaf, if it is to be locked.
+    pub(super) fn split_leaf<'g>(
         &self,
-        leaf: LeafRef<'_, S>,
+        leaf: LeafRef<'g, S>,
         at: usize,
         parent: Option<(InnerRef<'_, S>, usize)>,
         probe: &SearchKey<'_, S>,
-    ) {
+        lock: Right,
+    ) -> Option<(LeafRef<'g, S>, VersionGuard<'g>)> {
         check_before_split(leaf.node(), parent.map(|(parent, _)| parent));
         let (entries, middle) = (leaf.count(), split_index(leaf, at));
         // The separator is a copy of the lowest key that goes to the right. It is made first,
@@ -55,7 +64,9 @@ impl<S: Spec> Tree<S> {
         } else {
             StoredKey::copy_of(probe)
         };
-        let right = LeafRef::new();
+        let right = LeafRef::<'g, S>::new();
+        // Nobody else has it yet.
+        let lock = (lock == Right::Locked).then(|| right.lock().lock().ok());
         leaf.copy_run(middle, entries, right, 0);
         right.node().seal(entries - middle);
         let next = leaf.next();
@@ -73,10 +84,15 @@ impl<S: Spec> Tree<S> {
         check_linked(right);
         self.adopt(leaf.node(), parent, separator, right.node());
         count(&self.counters.leaves);
+        Some((right, lock.flatten()?))
     }
 
     /// Like [`split_leaf`](Self::split_leaf), for a full inner node.
-    fn split_inner(&self, inner: InnerRef<'_, S>, parent: Option<(InnerRef<'_, S>, usize)>) {
+    pub(super) fn split_inner(
+        &self,
+        inner: InnerRef<'_, S>,
+        parent: Option<(InnerRef<'_, S>, usize)>,
+    ) {
         check_before_split(inner.node(), parent.map(|(parent, _)| parent));
         let separators = inner.count();
         let middle = separators / 2;
@@ -141,7 +157,7 @@ impl<S: Spec> Tree<S> {
                 match node.kind() {
                     Kind::Leaf(leaf) => {
                         let at = leaf.find(probe, locked)?.unwrap_or_else(|at| at);
-                        self.split_leaf(leaf, at, parent, probe);
+                        self.split_leaf(leaf, at, parent, probe, Right::Free);
                     }
                     Kind::Inner(inner) => self.split_inner(inner, parent),
                 }

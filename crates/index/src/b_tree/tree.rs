@@ -136,19 +136,25 @@ impl<S: Spec> Tree<S> {
         count(&self.counters.restarts);
     }
 
-    /// The root, with a version at which it was the root.
+    /// The node that was the root a moment ago.
     #[inline(always)]
-    pub(super) fn root<'g>(&self, _: &'g Guard<'_>) -> Result<Place<'g, S>, Restart> {
+    pub(super) fn last_root<'g>(&self, _: &'g Guard<'_>) -> NodeRef<'g, S> {
         // Acquire: pairs with the release in `set_root`, for what the node was made with.
         let root = self.root.load(Ordering::Acquire);
         // SAFETY: a tree always has a root; a root that was read while this thread is pinned is not
         // freed before the thread unpins.
-        let node = unsafe { NodeRef::from_raw(NonNull::new_unchecked(root)) };
+        unsafe { NodeRef::from_raw(NonNull::new_unchecked(root)) }
+    }
+
+    /// The root, with a version at which it was the root.
+    #[inline(always)]
+    pub(super) fn root<'g>(&self, guard: &'g Guard<'_>) -> Result<Place<'g, S>, Restart> {
+        let node = self.last_root(guard);
         let version = node.lock().read()?;
         let moves = node.moves();
         // A node stops being the root only while it is locked. If `version` was noted after that,
         // this load sees the new root. Relaxed: the acquire in `read` orders it.
-        if self.root.load(Ordering::Relaxed) != root {
+        if self.root.load(Ordering::Relaxed) != node.as_ptr() {
             return Err(Restart);
         }
         Ok(Place {

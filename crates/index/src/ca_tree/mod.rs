@@ -72,11 +72,13 @@ mod invariants;
 mod node;
 mod ranges;
 mod shape;
+mod steps;
 
 use crate::container::{BTree, Container};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Update};
 use crate::form::{Form, Sought};
 use crate::key::NoHead;
+use crate::transactional::Transactional;
 use adapt::Adaptations;
 use descend::{Place, Position};
 use node::{BaseGuard, Link, Trunk};
@@ -340,7 +342,11 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
 
     /// Removes the first entry in this direction. If the base node at that end is empty, joins it
     /// with its neighbour first: so the thread sees at one moment whether the tree is empty.
-    fn pop(&self, direction: Direction, work: impl Fn(&mut C) -> Option<(K, V)>) -> Option<(K, V)> {
+    fn pop(
+        &self,
+        direction: Direction,
+        mut work: impl FnMut(&mut C) -> Option<(K, V)>,
+    ) -> Option<(K, V)> {
         let guard = self.collector.pin();
         let backoff = Backoff::new();
         loop {
@@ -500,7 +506,7 @@ where
         if range.is_empty() {
             0
         } else {
-            self.remove_from_bases(range, &self.collector.pin())
+            self.remove_from_bases(range, &self.collector.pin(), |held| held)
         }
     }
 
@@ -512,6 +518,10 @@ where
 
     fn shape(&self) -> Shape {
         self.describe()
+    }
+
+    fn transactional(&self) -> Option<&dyn Transactional<K, V>> {
+        Some(self)
     }
 
     fn check_invariants(&self) {

@@ -10,6 +10,7 @@
 
 use super::descend::{Place, Position};
 use super::node::BaseState;
+use super::steps::HeldBase;
 use super::{CaTree, Container};
 use crate::contract::{Direction, KeyRange};
 use std::marker::PhantomData;
@@ -34,7 +35,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// boundaries that the first descent passed may be too narrow (invariant 6). If the second
     /// descent ends at another base node, the keys contradict one another, and the scan ends
     /// (invariant 9).
-    fn beyond<'g>(
+    pub(super) fn beyond<'g>(
         &self,
         held: &Place<'_, K, C>,
         position: Position<'_, K>,
@@ -219,12 +220,15 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
 }
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// Removes every entry of `range`, as of one moment.
-    pub(super) fn remove_from_bases(&self, range: KeyRange<'_, K>, guard: &Guard<'_>) -> usize {
-        // Declared first, so that these are dropped after all locks are released, even if user code
-        // panics: `K::drop` may call this tree.
-        let mut dropped = Vec::new();
-        let mut separator = None;
+    /// Locks the base nodes of `range`, ascending, to change them.
+    pub(super) fn hold_range<'g>(
+        &self,
+        range: KeyRange<'_, K>,
+        guard: &'g Guard<'_>,
+    ) -> Vec<HeldBase<'g, K, C>>
+    where
+        C: 'g,
+    {
         let mut held = Vec::new();
         let mut position = Some(Position::start(range.low, range.high, Direction::Ascending));
         let mut boundary = None;
@@ -249,15 +253,11 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
                 self.adaptations.retry();
             }
         }
-        let mut containers: Vec<_> = held
-            .iter_mut()
-            .map(|(_, base)| &mut base.container)
-            .collect();
-        let removed = take_range(&mut containers, range, &mut separator);
-        let keys = containers.iter_mut().map(|c| c.take_dropped());
-        dropped.extend(keys);
-        let count = removed.iter().map(Container::count).sum();
-        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
+        held
+    }
+
+    /// Unlocks base nodes that have changed, and adapts their grain.
+    pub(super) fn release_bases<'g>(&self, held: Vec<HeldBase<'g, K, C>>, guard: &'g Guard<'_>) {
         let several = held.len() > 1;
         let mut joinable = None;
         for (place, mut base) in held {
@@ -278,6 +278,35 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
                 guard,
             );
         }
+    }
+
+    /// Removes every entry of `range`, as of one moment. `note` sees the base nodes before that,
+    /// when all are locked.
+    pub(super) fn remove_from_bases<'g>(
+        &self,
+        range: KeyRange<'_, K>,
+        guard: &'g Guard<'_>,
+        note: impl FnOnce(Vec<HeldBase<'g, K, C>>) -> Vec<HeldBase<'g, K, C>>,
+    ) -> usize
+    where
+        K: 'g,
+        C: 'g,
+    {
+        // Declared first, so that these are dropped after all locks are released, even if user code
+        // panics: `K::drop` may call this tree.
+        let mut dropped = Vec::new();
+        let mut separator = None;
+        let mut held = note(self.hold_range(range, guard));
+        let mut containers: Vec<_> = held
+            .iter_mut()
+            .map(|(_, base)| &mut base.container)
+            .collect();
+        let removed = take_range(&mut containers, range, &mut separator);
+        let keys = containers.iter_mut().map(|c| c.take_dropped());
+        dropped.extend(keys);
+        let count = removed.iter().map(Container::count).sum();
+        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
+        self.release_bases(held, guard);
         count
     }
 }
