@@ -419,3 +419,25 @@ fn a_boxed_value_is_scanned_whole_while_it_is_removed() {
         },
     );
 }
+
+#[test]
+fn a_step_over_two_leaves_is_seen_whole() {
+    check("a_step_over_two_leaves_is_seen_whole", 2, || {
+        let map = three_leaves();
+        let other = Arc::clone(&map);
+        let reader = thread::spawn(move || {
+            let first = other.get(&far(2));
+            let second = other.get(&far(5));
+            assert!(first == Some(2) || second == Some(50));
+        });
+        let (two, five) = (far(2), far(5));
+        let over = [KeyRange::only(&two), KeyRange::only(&five)];
+        let steps = OrderedIndex::transactional(&*map).unwrap();
+        steps.atomically(&over, &mut |step| {
+            step.insert(two, 20);
+            step.insert(five, 50);
+        });
+        reader.join().unwrap();
+        assert_eq!(values(&map), [20, 50, 6, 7, 8]);
+    });
+}

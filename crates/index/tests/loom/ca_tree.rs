@@ -135,3 +135,29 @@ fn a_writer_a_reader_and_a_split_meet() {
         assert_eq!(keys(&tree), [1, 2, 3]);
     });
 }
+
+#[test]
+fn a_step_over_two_base_nodes_is_seen_whole() {
+    check("a_step_over_two_base_nodes_is_seen_whole", 2, || {
+        let tree = tree([1, 2, 3, 4]);
+        tree.split_now(&1);
+        assert_eq!(figure(&tree, "base_nodes"), 2);
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            let first = other.get(&1);
+            let last = other.get(&4);
+            assert!(first == Some(1) || last == Some(40));
+        });
+        let steps = OrderedIndex::transactional(&*tree).unwrap();
+        let over = [
+            tremula_index::KeyRange::only(&1),
+            tremula_index::KeyRange::only(&4),
+        ];
+        steps.atomically(&over, &mut |step| {
+            step.insert(1, 10);
+            step.insert(4, 40);
+        });
+        reader.join().unwrap();
+        assert_eq!(keys(&tree), [1, 2, 3, 4]);
+    });
+}

@@ -11,7 +11,7 @@ use crate::support::misled::unless_misled;
 use crate::support::suite::Random;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::mpsc;
 use std::time::Duration;
 use tremula_index::{ByteKey, Direction, KeyRange, OrderedIndex, Update};
@@ -74,11 +74,31 @@ impl ByteKey for Liar {
     }
 }
 
+/// A step over a range and two keys, on an engine that has steps.
+fn step(
+    index: &dyn OrderedIndex<Liar, Box<u32>>,
+    key: &Liar,
+    other: &Liar,
+    range: KeyRange<'_, Liar>,
+) {
+    if let Some(steps) = index.transactional() {
+        let over = [KeyRange::only(other), range, KeyRange::only(key)];
+        steps.atomically(&over, &mut |step| {
+            step.insert(key.clone(), Box::new(1));
+            step.remove(other);
+            step.remove_range(range);
+            step.insert(other.clone(), Box::new(2));
+        });
+        steps.walk(&mut |_| ControlFlow::Continue(()));
+    }
+}
+
 fn operate(index: &dyn OrderedIndex<Liar, Box<u32>>, random: &mut Random) {
     let number = random.below(300);
     let (key, other) = (Liar::new(number), Liar::new(random.below(300)));
     let range = KeyRange::new(Bound::Included(&key), Bound::Excluded(&other));
-    match random.below(14) {
+    match random.below(16) {
+        14..=15 => step(index, &key, &other, range),
         0..=3 => drop(index.insert(key, Box::new(number))),
         4..=5 => drop(index.remove(&key)),
         6 => drop(index.insert_if_absent(key, Box::new(number))),
