@@ -26,6 +26,7 @@ mod reentry;
 #[cfg(feature = "serde")]
 mod serde;
 mod set_operations;
+mod snapshot;
 mod transactional;
 
 pub use art::Art;
@@ -46,6 +47,7 @@ pub use ordered_map::{
     ArtMap, AspenMap, CaTreeMap, LfcaTreeMap, LockedMap, MasstreeMap, OlcBTreeMap, OrderedMap,
 };
 pub use ordered_set::OrderedSet;
+pub use snapshot::Snapshot;
 pub use transactional::{Adapted, Part, Transaction, Transactional, View};
 #[cfg(feature = "derive")]
 pub use tremula_derive::ByteKeyOfIndex as ByteKey;

@@ -1,7 +1,9 @@
 //! Steps over several entries at once, and closures under locks: what a log needs of an index.
 
-use crate::contract::{Direction, KeyRange};
+use crate::contract::{Direction, Implementation, KeyRange};
+use crate::ordered_index::OrderedIndex;
 use crate::reentry;
+use crate::snapshot::Snapshot;
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -98,8 +100,10 @@ impl Adapted {
 /// facts say [`transactional`](crate::Facts::transactional).
 ///
 /// The closures run while the index holds locks: they must be brief, and must not call the same
-/// index; in a debug build they panic if they do. If a closure panics, nothing has happened, and the
-/// panic goes on. (If `K::cmp` panics as well while the step is undone, a part of it may stay.)
+/// index; in a debug build they panic if they do. If a closure panics, or user code that it has
+/// called, nothing has happened, and the panic goes on. (If `K::cmp` panics once more while the step
+/// is undone, a part of it may stay.) After a step the index may adapt its grain: if user code
+/// panics then, the step has happened.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -161,16 +165,26 @@ pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
         step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
     );
 
+    /// What `range` is at one moment. Linearizable. O(entries), with a copy of each; the engine may
+    /// have to hold up writers of the range while it copies, but not while the handle lives.
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Snapshot<K, V>;
+
     /// Shows each part of the index in turn, ascending, without taking a lock: not as of one moment.
     /// The closure runs with no lock held and may do anything. Returns what the index has decided so
     /// far. O(parts), with a copy of a key each.
     fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted;
 }
 
+/// The closure of a step.
+pub(crate) type DoStep<'s, K, V> = dyn FnMut(&mut dyn Transaction<K, V>) + 's;
+
+/// The closure of a visit.
+pub(crate) type Visit<'v, K, V> = dyn FnMut(&K, &V) -> ControlFlow<()> + 'v;
+
 /// What an engine implements: the methods of [`Transactional`]. Ranges that come here are not
 /// empty.
 #[doc(hidden)]
-pub trait Steps<K: Ord + Clone, V: Clone>: Send + Sync {
+pub trait Steps<K: Ord + Clone, V: Clone>: Implementation<K, V> {
     fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)>;
 
     fn remove_range_with(
@@ -222,6 +236,11 @@ impl<K: Ord + Clone, V: Clone, I: Steps<K, V>> Transactional<K, V> for I {
         Steps::atomically(self, &in_order(over), &mut |transaction| {
             reentry::during(self, || step(transaction));
         });
+    }
+
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Snapshot<K, V> {
+        let entries = OrderedIndex::snapshot(self, range);
+        Snapshot::new(entries.unwrap_or_else(|| unreachable!("an engine with steps has scans")))
     }
 
     fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted {

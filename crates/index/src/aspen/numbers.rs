@@ -6,7 +6,7 @@ use crate::form::Sought;
 use crate::key::KeyHead;
 use crate::key::head::head_of_sought;
 use crate::kit::{OwnedValue, Packed, Spec, key_of_head};
-use crate::transactional::{self, Adapted, HeldParts, Part, Transaction};
+use crate::transactional::{self, Adapted, DoStep, HeldParts, Part, Visit};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
@@ -330,7 +330,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
     pub(super) fn atomically(
         &self,
         over: &[KeyRange<'_, S::Key>],
-        step: &mut dyn FnMut(&mut dyn Transaction<S::Key, S::Value>),
+        step: &mut DoStep<'_, S::Key, S::Value>,
     ) {
         let mut keys: Vec<Keys> = over
             .iter()
@@ -389,7 +389,7 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
     fn visit(
         &self,
         range: KeyRange<'_, S::Key>,
-        visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+        visit: &mut Visit<'_, S::Key, S::Value>,
     ) -> ControlFlow<()> {
         let Some(keys) = keys_of::<S>(range) else {
             return ControlFlow::Continue(());

@@ -14,7 +14,7 @@ use super::tree::{Parent, Position, Tree};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
 use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey};
-use crate::transactional::{self, Adapted, HeldParts, Part, Steps, Transaction, View};
+use crate::transactional::{self, Adapted, HeldParts, Part, Steps, Transaction, View, Visit};
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::ptr;
@@ -370,7 +370,7 @@ fn try_to_lock<'g, S: Spec>(leaf: LeafRef<'g, S>) -> Result<VersionGuard<'g>, Re
 fn show<S: Spec>(
     leaf: LeafRef<'_, S>,
     mut indices: Range<usize>,
-    visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+    visit: &mut Visit<'_, S::Key, S::Value>,
 ) -> ControlFlow<()> {
     indices.try_for_each(|at| {
         let entry = leaf.entry(at);
@@ -400,7 +400,7 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, '_, S> {
     fn visit(
         &self,
         range: KeyRange<'_, S::Key>,
-        visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
+        visit: &mut Visit<'_, S::Key, S::Value>,
     ) -> ControlFlow<()> {
         let bounds = SearchRange::new(range);
         let mut leaf = match &bounds.low {

@@ -71,7 +71,7 @@ fn popping_from_either_end_leaves_nothing_behind() {
             tree.insert(key, 0);
         }
         for left in (0..3_000).rev() {
-            assert!(tree.tree.pop(direction).is_some());
+            assert!(tree.tree.pop(direction, |_, _| ()).is_some());
             if left % 500 == 0 {
                 tree.tree.check_at_rest();
             }

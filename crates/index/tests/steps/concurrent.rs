@@ -136,7 +136,7 @@ pub(crate) fn effects_are_numbered_in_their_order<I: Index<u64, u64>>(make: fn()
                         for _ in 0..scaled(4_000) {
                             log_one(index, random, NARROW, &mut |effect| {
                                 let number = numbers.fetch_add(1, Ordering::SeqCst);
-                                if number % 61 == 0 {
+                                if number.is_multiple_of(61) {
                                     thread::yield_now();
                                 }
                                 log.push((number, effect));

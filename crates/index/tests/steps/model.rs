@@ -93,6 +93,7 @@ pub(crate) fn random_steps_match_a_model<K: Key, V: support::values::Value, I: I
         }
         index.check_invariants();
         check_walk(&index, &model);
+        check_snapshot(&index, &model, random);
     }
 }
 
@@ -248,4 +249,31 @@ fn check_walk<K: Key, V: support::values::Value>(index: &impl Index<K, V>, model
         ControlFlow::Break(())
     });
     assert_eq!(calls, 1, "a walk ends where its closure says so");
+}
+
+/// Fails if a snapshot shows something else than the range that it is of, or a later change.
+fn check_snapshot<K: Key, V: support::values::Value>(
+    index: &impl Index<K, V>,
+    model: &BTreeMap<K, V>,
+    random: &mut Random,
+) {
+    let ends = [0; 4].map(|_| K::make(random.below(KEYS)));
+    let of = between(&ends[0], &ends[1]);
+    let snapshot = index.steps().snapshot(of);
+    OrderedIndex::remove_range(index, KeyRange::all());
+    let kept = BTreeMap::from_iter(within(model, of));
+    for number in 0..KEYS {
+        let key = K::make(number);
+        assert_eq!(snapshot.get(&key), kept.get(&key));
+    }
+    let part = between(&ends[2], &ends[3]);
+    let shown = snapshot
+        .range(part)
+        .map(|(key, value)| (key.clone(), value.clone()));
+    assert_eq!(Vec::from_iter(shown), within(&kept, part));
+    assert_eq!(
+        (snapshot.len(), snapshot.is_empty()),
+        (kept.len(), kept.is_empty())
+    );
+    assert_eq!(snapshot.into_entries(), Vec::from_iter(kept));
 }
