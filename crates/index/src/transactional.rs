@@ -105,6 +105,10 @@ impl Adapted {
 /// is undone, a part of it may stay.) After a step the index may adapt its grain: if user code
 /// panics then, the step has happened.
 ///
+/// What a step takes out is dropped when everything is unlocked. But a key that is given to
+/// [`insert`](Transaction::insert) while an equal one is present is dropped at once, under the locks:
+/// its `Drop` must not call the same index.
+///
 /// ```
 /// use std::ops::ControlFlow;
 /// use tremula_index::{Direction, Engine, KeyRange};
