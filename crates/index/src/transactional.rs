@@ -96,7 +96,7 @@ impl Adapted {
 /// already sees the old value of a point write and runs once, under the lock: there the write can
 /// get its number, so that the order of the numbers is the order of the effects for each key.
 ///
-/// [`OrderedIndex::transactional`](crate::OrderedIndex::transactional) gives it, if the engine's
+/// [`OrderedIndex::transactional`] gives it, if the engine's
 /// facts say [`transactional`](crate::Facts::transactional).
 ///
 /// The closures run while the index holds locks: they must be brief, and must not call the same
