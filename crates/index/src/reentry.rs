@@ -1,12 +1,13 @@
 //! In a debug build, a closure that calls the index that is running it panics with an explanation.
 //!
 //! An index runs the closures of `get_with`, `step_with` and `update`, and those of steps
-//! ([`Transactional`](crate::Transactional)), while it holds a lock, or in an attempt that restarts if something changes; which of these depends on the engine. A closure
-//! that calls the same index waits for ever on some engines and works on others. So that a program
-//! does not first fail when its engine is changed, a debug build notes for each thread the indexes
-//! whose closures are running, and checks the note at the beginning of every operation. Two kinds
-//! of user code are not noted: the closure of `range`, which runs with no lock held, and the `drop`
-//! of keys and values, which runs after the locks have been released.
+//! ([`Transactional`](crate::Transactional)), while it holds a lock, or in an attempt that restarts
+//! if something changes; which of these depends on the engine. A closure that calls the same index
+//! waits for ever on some engines and works on others. So that a program does not first fail when
+//! its engine is changed, a debug build notes for each thread the indexes whose closures are
+//! running, and checks the note at the beginning of every operation. Two kinds of user code are not
+//! noted: the closure of `range`, which runs with no lock held, and the `drop` of keys and values,
+//! which runs after the locks have been released.
 //!
 //! Release builds and builds under a model checker check nothing.
 

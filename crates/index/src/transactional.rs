@@ -101,13 +101,13 @@ impl Adapted {
 ///
 /// The closures run while the index holds locks: they must be brief, and must not call the same
 /// index; in a debug build they panic if they do. If a closure panics, or user code that it has
-/// called, nothing has happened, and the panic goes on. (If `K::cmp` panics once more while the step
-/// is undone, a part of it may stay.) After a step the index may adapt its grain: if user code
+/// called, nothing has happened, and the panic goes on. (If `K::cmp` panics once more while the
+/// step is undone, a part of it may stay.) After a step the index may adapt its grain: if user code
 /// panics then, the step has happened.
 ///
 /// What a step takes out is dropped when everything is unlocked. But a key that is given to
-/// [`insert`](Transaction::insert) while an equal one is present is dropped at once, under the locks:
-/// its `Drop` must not call the same index.
+/// [`insert`](Transaction::insert) while an equal one is present is dropped at once, under the
+/// locks: its `Drop` must not call the same index.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -145,8 +145,8 @@ pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
     fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)>;
 
     /// Removes every entry of `range`, as one atomic step, and returns how many there were. Calls
-    /// `note` exactly once with a view of them before that, while all of the range is locked; not at
-    /// all if the bounds alone show that the range is empty. Linearizable.
+    /// `note` exactly once with a view of them before that, while all of the range is locked; not
+    /// at all if the bounds alone show that the range is empty. Linearizable.
     fn remove_range_with(
         &self,
         range: KeyRange<'_, K>,
@@ -158,7 +158,8 @@ pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
     ///
     /// Locks the parts of the index that these ranges need, from the smallest key to the largest,
     /// so a range of many entries holds up all who use them. A step costs O(log n) for each key
-    /// that it touches, a copy of each key that it changes, and keeps what it removes until it ends.
+    /// that it touches, a copy of each key that it changes, and keeps what it removes until it
+    /// ends.
     ///
     /// # Panics
     ///
@@ -173,9 +174,9 @@ pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
     /// have to hold up writers of the range while it copies, but not while the handle lives.
     fn snapshot(&self, range: KeyRange<'_, K>) -> Snapshot<K, V>;
 
-    /// Shows each part of the index in turn, ascending, without taking a lock: not as of one moment.
-    /// The closure runs with no lock held and may do anything. Returns what the index has decided so
-    /// far. O(parts), with a copy of a key each.
+    /// Shows each part of the index in turn, ascending, without taking a lock: not as of one
+    /// moment. The closure runs with no lock held and may do anything. Returns what the index has
+    /// decided so far. O(parts), with a copy of a key each.
     fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted;
 }
 
@@ -344,7 +345,8 @@ pub(crate) trait HeldParts<K, V> {
 
     fn take(&mut self, key: &K) -> Option<Self::Taken>;
 
-    /// Puts back what a `put` of this key has replaced, or what a `take` has taken. Returns what the
+    /// Puts back what a `put` of this key has replaced, or what a `take` has taken. Returns what
+    /// the
     /// `put` had stored.
     fn put_back(&mut self, key: K, taken: Self::Taken) -> Option<Self::Taken>;
 

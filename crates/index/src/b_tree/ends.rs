@@ -20,8 +20,8 @@ enum Popped<S: Spec> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Removes the first entry in a direction. Calls `note` once with it before that, while its leaf
-    /// is locked.
+    /// Removes the first entry in a direction. Calls `note` once with it before that, while its
+    /// leaf is locked.
     pub(super) fn pop(
         &self,
         direction: Direction,
@@ -105,8 +105,8 @@ impl<S: Spec> Tree<S> {
         Ok(pop_from(leaf, lock, direction, note))
     }
 
-    /// Removes a range: locks all of its leaves, shows them to `note`, removes the entries, and only
-    /// then unlocks.
+    /// Removes a range: locks all of its leaves, shows them to `note`, removes the entries, and
+    /// only then unlocks.
     pub(super) fn remove_range(
         &self,
         range: KeyRange<'_, S::Key>,

@@ -56,8 +56,8 @@ struct Taken<S: Spec> {
 type Below<'g, S> = (LeafRef<'g, S>, Option<Parent<'g, S>>);
 
 impl<S: Spec> Tree<S> {
-    /// The leaf of a key. Does not look at the locks of leaves, which this thread may hold: it would
-    /// wait for itself.
+    /// The leaf of a key. Does not look at the locks of leaves, which this thread may hold: it
+    /// would wait for itself.
     fn leaf_below<'g>(
         &self,
         probe: &SearchKey<'_, S>,

@@ -119,9 +119,9 @@ enum Effect {
     DeleteRange(u64, u64),
 }
 
-/// Fails if the effects of concurrent writes, done again in the order of the numbers that they got in
-/// their closures, lead to other contents than the writes: then a number was given before or after
-/// the lock.
+/// Fails if the effects of concurrent writes, done again in the order of the numbers that they got
+/// in their closures, lead to other contents than the writes: then a number was given before or
+/// after the lock.
 pub(crate) fn effects_are_numbered_in_their_order<I: Index<u64, u64>>(make: fn() -> I) {
     const NARROW: u32 = 60;
     for seed in 0..4 {

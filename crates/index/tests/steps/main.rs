@@ -182,8 +182,8 @@ fn all_that_a_step_takes_out_is_dropped_once<I: Index<u64, Counted<u64>>>(make: 
     ledger.assert_settled();
 }
 
-/// Fails if a closure may call its own index, which on some engines waits for ever; or if a step may
-/// use keys that it has not named, which it has not locked.
+/// Fails if a closure may call its own index, which on some engines waits for ever; or if a step
+/// may use keys that it has not named, which it has not locked.
 fn a_closure_that_calls_its_index_panics<I: Index<u64, u64>>(make: fn() -> I) {
     let index = make();
     for key in 0..50 {

@@ -68,8 +68,8 @@ fn act<K: Key, V: support::values::Value>(
 }
 
 /// Fails where a step, a `pop_with` or a `remove_range_with` does or shows something else than a
-/// `BTreeMap`, where a step that panics leaves anything behind, or an invariant is broken; and where
-/// a walk does not meet each entry in one part.
+/// `BTreeMap`, where a step that panics leaves anything behind, or an invariant is broken; and
+/// where a walk does not meet each entry in one part.
 pub(crate) fn random_steps_match_a_model<K: Key, V: support::values::Value, I: Index<K, V>>(
     make: fn() -> I,
 ) {

@@ -351,8 +351,8 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Removes the first entry, or the last. Calls `note` once with it before that, while its leaf is
-    /// locked.
+    /// Removes the first entry, or the last. Calls `note` once with it before that, while its leaf
+    /// is locked.
     pub(in crate::aspen) fn pop(
         &self,
         direction: Direction,

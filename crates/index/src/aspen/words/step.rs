@@ -77,8 +77,8 @@ impl<const UNITS: usize> Words<UNITS> {
     fn hold_behind(&self, key: u64) -> Held<'_> {
         let backoff = Backoff::new();
         loop {
-            // By the separators, as in `hold_next`. A leaf may have come to use elsewhere by the time
-            // that its lock is free, so this does not wait for it, but asks again.
+            // By the separators, as in `hold_next`. A leaf may have come to use elsewhere by the
+            // time that its lock is free, so this does not wait for it, but asks again.
             let id = self.borders.leaf_of(key);
             let leaf = self.leaves.get(id);
             if let Ok(lock) = leaf.lock.try_lock() {

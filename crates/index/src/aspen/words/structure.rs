@@ -92,8 +92,8 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Divides the entries of a leaf between it and a new right neighbour, which begins at `cut`. Does
-    /// nothing if they do not fit into these two.
+    /// Divides the entries of a leaf between it and a new right neighbour, which begins at `cut`.
+    /// Does nothing if they do not fit into these two.
     fn divide<'a>(
         &'a self,
         held: &Held<'_>,
