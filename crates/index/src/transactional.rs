@@ -118,8 +118,8 @@ impl Adapted {
 /// accounts.insert(2, 0);
 /// let steps = accounts.transactional().ok_or("not this engine")?;
 ///
-/// // Whoever reads both accounts sees 100 in all. Ranges are locked from the smallest key on.
-/// let (from, to) = (1, 2);
+/// // A thread that reads both accounts sees 100 in all. Ranges are locked from the smallest key
+/// on. let (from, to) = (1, 2);
 /// steps.atomically(&[KeyRange::only(&from), KeyRange::only(&to)], &mut |step| {
 ///     let mut balance = 0;
 ///     step.get_with(&from, &mut |value| balance = *value);
@@ -141,7 +141,7 @@ impl Adapted {
 /// ```
 pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
     /// Removes and returns the first entry in a direction. Calls `note` exactly once with it before
-    /// that, under the lock; not at all if there is none. Linearizable.
+    /// that, under the lock; not at all if the index is empty. Linearizable.
     fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)>;
 
     /// Removes every entry of `range`, as one atomic step, and returns how many there were. Calls

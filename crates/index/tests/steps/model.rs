@@ -178,7 +178,7 @@ fn step_both<K: Key, V: support::values::Value>(
     let allowed: Vec<u32> = (0..KEYS).filter(|number| may(*number)).collect();
     let mut acts = Vec::new();
     if !allowed.is_empty() {
-        // Now and then so many that leaves split while they are held.
+        // Now and then two hundred acts, so that leaves split while they are held.
         let count = [3, 200][usize::from(random.below(4) == 0)];
         for _ in 0..random.below(count) {
             let key = allowed[random.below(allowed.len() as u32) as usize];
