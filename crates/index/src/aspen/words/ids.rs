@@ -44,9 +44,14 @@ impl Ids {
         self.next as usize - free - self.alone.len() - self.ever_alone.len()
     }
 
+    /// The share of this thread.
+    fn share(&self) -> usize {
+        thread_index() % self.free.len()
+    }
+
     /// The number of a leaf that is not in use.
     pub(super) fn take(&mut self, leaves: &Leaves) -> u32 {
-        let share = thread_index() % SHARES;
+        let share = self.share();
         if let Some(id) = self.free[share].pop() {
             return id;
         }
@@ -85,7 +90,8 @@ impl Ids {
         if self.ever_alone.contains(&id) {
             self.alone.push(id);
         } else {
-            self.free[thread_index() % SHARES].push(id);
+            let share = self.share();
+            self.free[share].push(id);
         }
     }
 }
