@@ -6,6 +6,7 @@ mod byte_keyed;
 mod ca_tree;
 mod forms;
 mod masstree;
+mod steps;
 mod suite;
 
 use suite::{engine, registered};
@@ -85,22 +86,4 @@ engine!(
         increments_are_not_lost,
         ranges_that_overlap_are_removed_once,
     ]
-);
-
-engine!(
-    steps_of_ca_tree,
-    CaTree::<_, _>::with_config(restless()),
-    [steps_are_seen_whole, effects_are_numbered_in_their_order]
-);
-
-engine!(
-    steps_of_b_tree,
-    OlcBTree::<_, _>::new(),
-    [steps_are_seen_whole, effects_are_numbered_in_their_order]
-);
-
-engine!(
-    steps_of_aspen,
-    Aspen::<_, _, ByteHead, 1>::default(),
-    [steps_are_seen_whole, effects_are_numbered_in_their_order]
 );

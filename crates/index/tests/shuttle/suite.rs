@@ -59,7 +59,7 @@ macro_rules! registered {
 pub(crate) use {engine, registered};
 
 /// An index with the even keys below `end`, each its own value.
-fn evens(make: Make, end: u32) -> Index {
+pub(crate) fn evens(make: Make, end: u32) -> Index {
     let index = make();
     for key in (0..end).step_by(2) {
         index.insert(key, key);
@@ -68,11 +68,11 @@ fn evens(make: Make, end: u32) -> Index {
 }
 
 /// Runs a test of this module under random schedules.
-fn check(name: &str, engine: Make, schedules: usize, test: fn(Make)) {
+pub(crate) fn check(name: &str, engine: Make, schedules: usize, test: fn(Make)) {
     tremula_sync::model::check(name, schedules, move || test(engine));
 }
 
-fn join_all(threads: Vec<thread::JoinHandle<()>>) {
+pub(crate) fn join_all(threads: Vec<thread::JoinHandle<()>>) {
     for thread in threads {
         thread.join().unwrap();
     }
@@ -83,7 +83,7 @@ fn keys_of(entries: &[(u32, u32)]) -> Vec<u32> {
 }
 
 /// The keys of a quiescent index.
-fn keys(index: &Index) -> Vec<u32> {
+pub(crate) fn keys(index: &Index) -> Vec<u32> {
     let mut entries = Vec::new();
     index.scan(
         KeyRange::all(),
@@ -290,101 +290,5 @@ pub(crate) fn ranges_that_overlap_are_removed_once(name: &str, make: Make) {
         assert_eq!(removed, 7);
         assert_eq!(keys(&index), [14]);
         assert_eq!(index.len(), 1);
-    });
-}
-
-/// Two writers raise the values of two keys together, and one of them splits and clears what lies
-/// between; readers see the keys rise together.
-pub(crate) fn steps_are_seen_whole(name: &str, make: Make) {
-    check(name, make, 8_000, |make| {
-        let index = evens(make, 16);
-        let mut threads: Vec<_> = [true, false]
-            .into_iter()
-            .map(|crowds| {
-                let index = Arc::clone(&index);
-                thread::spawn(move || {
-                    let between = KeyRange::new(Bound::Excluded(&2), Bound::Excluded(&12));
-                    let over = [
-                        KeyRange::only(&12),
-                        KeyRange::only(&2),
-                        if crowds { between } else { KeyRange::only(&2) },
-                    ];
-                    index
-                        .transactional()
-                        .unwrap()
-                        .atomically(&over, &mut |step| {
-                            let mut value = 0;
-                            step.get_with(&2, &mut |found| value = *found);
-                            step.insert(2, value + 100);
-                            if crowds {
-                                for key in 3..9 {
-                                    step.insert(key, key);
-                                }
-                                step.remove_range(between);
-                            }
-                            step.insert(12, value + 110);
-                        });
-                })
-            })
-            .collect();
-        let reader = Arc::clone(&index);
-        threads.push(thread::spawn(move || {
-            let first = reader.get(&2).unwrap();
-            assert!(reader.get(&12).unwrap() >= first + 10);
-            let last = reader.get(&12).unwrap();
-            assert!(reader.get(&2).unwrap() + 10 >= last);
-        }));
-        let scanner = Arc::clone(&index);
-        threads.push(thread::spawn(move || {
-            let all = scanner.snapshot(KeyRange::all()).unwrap();
-            let value = |key| all.iter().find(|entry| entry.0 == key).unwrap().1;
-            assert_eq!(value(2) + 10, value(12), "{all:?}");
-        }));
-        join_all(threads);
-        assert_eq!(keys(&index), [0, 2, 12, 14]);
-        assert_eq!(index.get(&12), Some(212));
-        assert_eq!(index.len(), 4);
-    });
-}
-
-/// The numbers that writes get in their closures are in the order in which they happened.
-pub(crate) fn effects_are_numbered_in_their_order(name: &str, make: Make) {
-    check(name, make, 8_000, |make| {
-        let index = evens(make, 8);
-        let log = Arc::new(tremula_sync::Mutex::new(Vec::new()));
-        let threads: Vec<_> = (0..3)
-            .map(|number| {
-                let (index, log) = (Arc::clone(&index), Arc::clone(&log));
-                thread::spawn(move || {
-                    let steps = index.transactional().unwrap();
-                    let note = |effect| log.lock().push(effect);
-                    steps.atomically(&[KeyRange::only(&0), KeyRange::only(&6)], &mut |step| {
-                        step.insert(0, number);
-                        step.insert(6, number);
-                        note((0, Some(number)));
-                        note((6, Some(number)));
-                    });
-                    let direction =
-                        [Direction::Ascending, Direction::Descending][number as usize % 2];
-                    steps.pop_with(direction, &mut |key, _| note((*key, None)));
-                    let low = KeyRange::new(Bound::Unbounded, Bound::Excluded(&3));
-                    if number == 2 {
-                        steps.remove_range_with(low, &mut |_| {
-                            (0..3).for_each(|key| note((key, None)))
-                        });
-                    }
-                })
-            })
-            .collect();
-        join_all(threads);
-        let mut replayed = std::collections::BTreeMap::from([(0, 0), (2, 2), (4, 4), (6, 6)]);
-        for (key, value) in log.lock().drain(..) {
-            match value {
-                Some(value) => replayed.insert(key, value),
-                None => replayed.remove(&key),
-            };
-        }
-        let all = index.snapshot(KeyRange::all()).unwrap();
-        assert_eq!(all, Vec::from_iter(replayed));
     });
 }
