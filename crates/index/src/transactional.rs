@@ -118,8 +118,8 @@ impl Adapted {
 /// accounts.insert(2, 0);
 /// let steps = accounts.transactional().ok_or("not this engine")?;
 ///
-/// // A thread that reads both accounts sees 100 in all. Ranges are locked from the smallest key
-/// on. let (from, to) = (1, 2);
+/// // A thread that reads both accounts sees 100 in all.
+/// let (from, to) = (1, 2);
 /// steps.atomically(&[KeyRange::only(&from), KeyRange::only(&to)], &mut |step| {
 ///     let mut balance = 0;
 ///     step.get_with(&from, &mut |value| balance = *value);
