@@ -5,6 +5,7 @@ use crate::ordered_index::OrderedIndex;
 use crate::reentry;
 use crate::snapshot::Snapshot;
 use std::cmp::Ordering;
+use std::mem::needs_drop;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -105,9 +106,7 @@ impl Adapted {
 /// step is undone, a part of it may stay.) After a step the index may adapt its grain: if user code
 /// panics then, the step has happened.
 ///
-/// What a step takes out is dropped when everything is unlocked. But a key that is given to
-/// [`insert`](Transaction::insert) while an equal one is present is dropped at once, under the
-/// locks: its `Drop` must not call the same index.
+/// What a step takes out, or does not need, is dropped when everything is unlocked.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -340,15 +339,15 @@ pub(crate) trait HeldParts<K, V> {
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) -> ControlFlow<()>;
 
-    /// Stores a value, and returns what it replaces.
-    fn put(&mut self, key: K, value: V) -> Option<Self::Taken>;
+    /// Stores a value under a key, and returns what it replaces. Takes the value, and the key if it
+    /// needs it; what it leaves, also by a panic, is dropped when everything is unlocked.
+    fn put(&mut self, key: &mut Option<K>, value: &mut Option<V>) -> Option<Self::Taken>;
 
     fn take(&mut self, key: &K) -> Option<Self::Taken>;
 
     /// Puts back what a `put` of this key has replaced, or what a `take` has taken. Returns what
-    /// the
-    /// `put` had stored.
-    fn put_back(&mut self, key: K, taken: Self::Taken) -> Option<Self::Taken>;
+    /// the `put` had stored. Takes the key if it needs it.
+    fn put_back(&mut self, key: &mut Option<K>, taken: Self::Taken) -> Option<Self::Taken>;
 
     /// Unlocks everything, and only then drops what has been taken.
     fn release(self, taken: Vec<Self::Taken>);
@@ -403,15 +402,35 @@ pub(crate) fn show<K: Ord, V, H: HeldParts<K, V>>(
     });
 }
 
-/// A step under way, and how to undo it.
+/// What a step has done to a key.
+enum Change<T> {
+    Nothing,
+    Inserted,
+    /// Removed it, or replaced its value.
+    Took(T),
+}
+
+/// A step under way, and how to undo it. User code that is run by `drop` may call the index, so
+/// whatever it drops is kept until everything is unlocked.
 struct Step<'s, K, V, H: HeldParts<K, V>> {
     held: H,
     over: &'s [KeyRange<'s, K>],
-    /// The keys that have been changed, in order, and what each change has unlinked.
-    undo: Vec<(K, Option<H::Taken>)>,
+    /// Copies of the keys that were to be changed, in order, and what has become of that.
+    undo: Vec<(Option<K>, Change<H::Taken>)>,
+    /// What was given to `insert`, and not needed.
+    unneeded: Vec<(Option<K>, Option<V>)>,
 }
 
-impl<K: Ord, V, H: HeldParts<K, V>> Step<'_, K, V, H> {
+impl<'s, K: Ord + Clone, V, H: HeldParts<K, V>> Step<'s, K, V, H> {
+    fn new(held: H, over: &'s [KeyRange<'s, K>]) -> Self {
+        Self {
+            held,
+            over,
+            undo: Vec::new(),
+            unneeded: Vec::new(),
+        }
+    }
+
     fn shown(&self) -> Shown<'_, K, H> {
         Shown {
             held: &self.held,
@@ -419,25 +438,46 @@ impl<K: Ord, V, H: HeldParts<K, V>> Step<'_, K, V, H> {
         }
     }
 
-    /// Undoes everything. Returns what is to be dropped. If user code panics, the rest stays.
+    /// Takes the key at `at` of `undo`. Returns whether it was present.
+    fn take(&mut self, at: usize) -> bool {
+        let (key, change) = &mut self.undo[at];
+        let taken = key.as_ref().and_then(|key| self.held.take(key));
+        let was_present = taken.is_some();
+        if let Some(taken) = taken {
+            *change = Change::Took(taken);
+        }
+        was_present
+    }
+
+    /// Undoes everything. If user code panics, the rest stays. Returns what is to be dropped.
     fn undo(&mut self) -> Vec<H::Taken> {
         let mut dropped = Vec::with_capacity(self.undo.len());
         let undone = catch_unwind(AssertUnwindSafe(|| {
-            while let Some((key, before)) = self.undo.pop() {
-                dropped.extend(match before {
-                    Some(taken) => self.held.put_back(key, taken),
-                    None => self.held.take(&key),
+            for (key, change) in self.undo.iter_mut().rev() {
+                dropped.extend(match std::mem::replace(change, Change::Nothing) {
+                    Change::Nothing => None,
+                    Change::Inserted => key.as_ref().and_then(|key| self.held.take(key)),
+                    Change::Took(taken) => self.held.put_back(key, taken),
                 });
             }
         }));
         drop(undone);
-        let rest = std::mem::take(&mut self.undo);
-        dropped.extend(rest.into_iter().filter_map(|(_, before)| before));
+        dropped.extend(self.take_all());
         dropped
+    }
+
+    /// What the changes have taken out of the index.
+    fn take_all(&mut self) -> impl Iterator<Item = H::Taken> {
+        self.undo.iter_mut().filter_map(|(_, change)| {
+            match std::mem::replace(change, Change::Nothing) {
+                Change::Took(taken) => Some(taken),
+                Change::Nothing | Change::Inserted => None,
+            }
+        })
     }
 }
 
-impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
+impl<K: Ord + Clone, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
         self.shown().get_with(key, read)
     }
@@ -449,32 +489,48 @@ impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
 
 impl<K: Ord + Clone, V, H: HeldParts<K, V>> Transaction<K, V> for Step<'_, K, V, H> {
     fn insert(&mut self, key: K, value: V) -> bool {
-        self.shown().check(&key);
-        let copy = key.clone();
-        let before = self.held.put(key, value);
+        self.unneeded.push((None, None));
+        let at = self.unneeded.len() - 1;
+        let given = &mut self.unneeded[at];
+        given.1 = Some(value);
+        let copy = {
+            let key = given.0.insert(key);
+            let shown = Shown {
+                held: &self.held,
+                over: self.over,
+            };
+            shown.check(key);
+            key.clone()
+        };
+        self.undo.push((Some(copy), Change::Nothing));
+        let before = self.held.put(&mut given.0, &mut given.1);
         let was_present = before.is_some();
-        self.undo.push((copy, before));
+        if let Some((_, change)) = self.undo.last_mut() {
+            *change = before.map_or(Change::Inserted, Change::Took);
+        }
+        if given.0.is_none() || !needs_drop::<K>() {
+            self.unneeded.pop();
+        }
         was_present
     }
 
     fn remove(&mut self, key: &K) -> bool {
         self.shown().check(key);
-        let copy = key.clone();
-        let before = self.held.take(key);
-        let was_present = before.is_some();
-        if was_present {
-            self.undo.push((copy, before));
-        }
-        was_present
+        self.undo.push((Some(key.clone()), Change::Nothing));
+        self.take(self.undo.len() - 1)
     }
 
     fn remove_range(&mut self, range: KeyRange<'_, K>) -> usize {
-        let mut keys = Vec::new();
-        self.range(range, &mut |key, _| {
-            keys.push(key.clone());
+        let first = self.undo.len();
+        let shown = Shown {
+            held: &self.held,
+            over: self.over,
+        };
+        shown.range(range, &mut |key, _| {
+            self.undo.push((Some(key.clone()), Change::Nothing));
             ControlFlow::Continue(())
         });
-        keys.iter().filter(|key| self.remove(key)).count()
+        (first..self.undo.len()).filter(|at| self.take(*at)).count()
     }
 }
 
@@ -484,24 +540,14 @@ pub(crate) fn run<K: Ord + Clone, V, H: HeldParts<K, V>>(
     over: &[KeyRange<'_, K>],
     step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
 ) {
-    let mut this = Step {
-        held,
-        over,
-        undo: Vec::new(),
-    };
+    let mut this = Step::new(held, over);
     let outcome = catch_unwind(AssertUnwindSafe(|| step(&mut this)));
-    // Copies of keys, which are dropped when all is unlocked.
-    let mut keys = Vec::new();
     let taken = if outcome.is_ok() {
-        let mut taken = Vec::with_capacity(this.undo.len());
-        for (key, before) in this.undo.drain(..) {
-            keys.push(key);
-            taken.extend(before);
-        }
-        taken
+        this.take_all().collect()
     } else {
         this.undo()
     };
+    // The rest of `this` is dropped at the end.
     this.held.release(taken);
     if let Err(panic) = outcome {
         resume_unwind(panic);

@@ -401,9 +401,10 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
         })
     }
 
-    fn put(&mut self, key: S::Key, value: S::Value) -> Option<u64> {
-        let place = self.locks.place(S::Head::head(&key));
-        self.locks.put(place, word_of::<S>(value))
+    fn put(&mut self, key: &mut Option<S::Key>, value: &mut Option<S::Value>) -> Option<u64> {
+        let head = S::Head::head(key.as_ref()?);
+        let place = self.locks.place(head);
+        self.locks.put(place, word_of::<S>(value.take()?))
     }
 
     fn take(&mut self, key: &S::Key) -> Option<u64> {
@@ -411,8 +412,8 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
         self.locks.take(place)
     }
 
-    fn put_back(&mut self, key: S::Key, taken: u64) -> Option<u64> {
-        let place = self.locks.place(S::Head::head(&key));
+    fn put_back(&mut self, key: &mut Option<S::Key>, taken: u64) -> Option<u64> {
+        let place = self.locks.place(S::Head::head(key.as_ref()?));
         self.locks.put(place, taken)
     }
 

@@ -2,6 +2,7 @@
 
 use super::node::{Entry, LeafRef};
 use super::scan::{Seen, Span, all_still};
+use super::steps::HeldLeaves;
 use super::tree::{Position, Tree};
 use crate::contract::{Direction, KeyRange};
 use crate::kit::{Packed, SearchKey, SearchRange, Spec};
@@ -20,12 +21,11 @@ enum Popped<S: Spec> {
 }
 
 impl<S: Spec> Tree<S> {
-    /// Removes the first entry in a direction. Calls `note` once with it before that, while its
-    /// leaf is locked.
+    /// Removes the first entry in a direction. Shows it to `note` before that, under the lock.
     pub(super) fn pop(
         &self,
         direction: Direction,
-        mut note: impl FnMut(&S::Key, &S::Value),
+        mut note: impl FnMut(&Entry<S>),
     ) -> Option<(S::Key, S::Value)> {
         let guard = self.collector.pin();
         match self.retry(|| self.try_to_pop(direction, &mut note, &guard)) {
@@ -45,13 +45,13 @@ impl<S: Spec> Tree<S> {
     fn try_to_pop(
         &self,
         direction: Direction,
-        note: &mut impl FnMut(&S::Key, &S::Value),
+        note: &mut impl FnMut(&Entry<S>),
         guard: &Guard<'_>,
     ) -> Result<Popped<S>, Restart> {
         let (leaf, lock) = match direction {
             Direction::Ascending => {
                 let first = self.first(guard);
-                (first, first.lock().lock()?)
+                (first, first.wait_to_lock()?)
             }
             Direction::Descending => {
                 let place = self.descend(&Position::Last, guard)?;
@@ -78,7 +78,7 @@ impl<S: Spec> Tree<S> {
     fn try_to_pop_beyond(
         &self,
         direction: Direction,
-        note: &mut impl FnMut(&S::Key, &S::Value),
+        note: &mut impl FnMut(&Entry<S>),
         guard: &Guard<'_>,
     ) -> Result<Popped<S>, Restart> {
         let all = SearchRange {
@@ -105,19 +105,33 @@ impl<S: Spec> Tree<S> {
         Ok(pop_from(leaf, lock, direction, note))
     }
 
-    /// Removes a range: locks all of its leaves, shows them to `note`, removes the entries, and
-    /// only then unlocks.
-    pub(super) fn remove_range(
-        &self,
-        range: KeyRange<'_, S::Key>,
-        note: impl for<'g> FnOnce(Vec<Span<'g, S>>, &'g Guard<'g>) -> Vec<Span<'g, S>>,
-    ) -> usize {
+    /// Removes a range: locks all of its leaves, removes the entries, and only then unlocks.
+    pub(super) fn remove_range(&self, range: KeyRange<'_, S::Key>) -> usize {
         if range.is_empty() {
             return 0;
         }
         let guard = self.collector.pin();
         let spans = self.lock_range(&SearchRange::new(range), usize::MAX, &guard);
-        let spans = note(spans, &guard);
+        self.remove_spans(spans, &guard)
+    }
+
+    /// [`remove_range`](Self::remove_range) of a range that is not empty. Shows its leaves to
+    /// `note` when all of them are locked.
+    pub(super) fn remove_range_with(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        note: impl FnOnce(&HeldLeaves<'_, S>),
+    ) -> usize {
+        let guard = self.collector.pin();
+        let spans = self.lock_range(&SearchRange::new(range), usize::MAX, &guard);
+        let held = HeldLeaves::new(self, &guard, spans);
+        note(&held);
+        self.remove_spans(held.into_spans(), &guard)
+    }
+
+    /// Removes what a range covers in its leaves, all of which this thread has locked, and unlocks
+    /// them.
+    fn remove_spans(&self, spans: Vec<Span<'_, S>>, guard: &Guard<'_>) -> usize {
         let mut removed = 0;
         let mut underfull = Vec::new();
         for span in &spans {
@@ -130,7 +144,7 @@ impl<S: Spec> Tree<S> {
                 for at in span.indices.clone() {
                     // SAFETY: the entry is unlinked below, while this thread holds the lock. It is
                     // freed when every thread that could have come to it before has unpinned.
-                    unsafe { span.leaf.entry(at).retire(&guard) };
+                    unsafe { span.leaf.entry(at).retire(guard) };
                 }
             }
             span.leaf.remove_run(span.indices.start, span.indices.end);
@@ -146,30 +160,25 @@ impl<S: Spec> Tree<S> {
         self.len.add(-(removed as isize));
         for key in underfull {
             // SAFETY: the key was in a leaf after this thread was pinned.
-            unsafe { key.with(|key| self.rebalance(&SearchKey::new(key), &guard)) };
+            unsafe { key.with(|key| self.rebalance(&SearchKey::new(key), guard)) };
         }
         removed
     }
 }
 
-/// Shows the first entry in a direction of a leaf that is not empty to `note`, and removes it.
+/// Removes the first entry in a direction from a leaf that is not empty.
 fn pop_from<S: Spec>(
     leaf: LeafRef<'_, S>,
     lock: VersionGuard<'_>,
     direction: Direction,
-    note: &mut impl FnMut(&S::Key, &S::Value),
+    note: &mut impl FnMut(&Entry<S>),
 ) -> Popped<S> {
     let at = match direction {
         Direction::Ascending => 0,
         Direction::Descending => leaf.count() - 1,
     };
     let entry = leaf.entry(at);
-    // SAFETY: the entry is in a leaf that this thread has locked.
-    unsafe {
-        entry
-            .key
-            .with(|key| entry.value.with(|value| note(key, value)))
-    };
+    note(&entry);
     leaf.remove(at);
     let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
     let underfull = leaf.is_underfull() && has_neighbours;

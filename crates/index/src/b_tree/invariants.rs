@@ -12,7 +12,8 @@
 //! - 4, as far as it speaks of `moves`, by `a_writer_that_waited_for_a_leaf_follows_its_key`,
 //! - 8 by the programs of shuttle that scan and remove ranges while leaves split and merge,
 //! - 9, as far as it speaks of retiring, by the tests of reclamation,
-//! - 10 by the tests of panics.
+//! - 10 by the tests of panics,
+//! - 11 by `no_thread_sees_a_part_of_a_step_that_splits`, which would not end.
 
 use super::layout::Plan;
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};

@@ -22,8 +22,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A node's lock guards all of the node except `prev`: keys, values or children, count, `next`.
-//!    A reader validates what it has read of these before it relies on it or follows a pointer.
+//! 1. A node's lock guards all of the node except `prev`, and `waits`, which is only a figure:
+//!    keys, values or children, count, `next`. A reader validates what it has read of these before
+//!    it relies on it or follows a pointer.
 //! 2. The keys of a child lie at or above the separator to its left and below the separator to its
 //!    right. A separator need not be a key. A child is one level below its parent.
 //! 3. Heads ascend, and keys ascend strictly. Beyond the count every head is the greatest head. A
@@ -39,13 +40,17 @@
 //! 7. A merge moves all entries of the right one of two neighbours under one parent into the left
 //!    one, and unlinks the right one. So the first leaf is never unlinked.
 //! 8. A thread that holds a lock waits for another only to lock leaves from left to right. A thread
-//!    that holds the lock of a parent, or goes in another direction, only tries. So a thread that
-//!    holds leaves may wait for an inner node: nobody who holds one waits for a leaf.
+//!    that holds the lock of a parent, or goes in another direction, only tries.
 //! 9. Unlinked nodes, keys and values are retired, each by the one thread that unlinked it. The
 //!    lock of a node is obsolete exactly if the node has been unlinked.
 //! 10. Comparisons, clones and closures run before the first change of an operation: if one
 //!     panics, nothing has happened. Only the copy of what was removed is made after the change,
-//!     and the search for a node to merge: if these panic, the operation has happened.
+//!     and the search for a node to merge: if these panic, the operation has happened. A step over
+//!     several entries is many operations in this sense; if it panics, it undoes them.
+//! 11. A thread that holds the lock of an inner node waits for no lock (8), so it soon releases it.
+//!     So a thread that holds leaves may wait for an inner node: a step does, to find the leaf of a
+//!     key. It never reads the lock of a leaf that it may hold, because it would wait for itself:
+//!     it compares addresses, from the root on, which may be that leaf.
 //!
 //! # What the published tree lacks
 //!
@@ -67,7 +72,9 @@
 //! remove by at most 16 batches. A scan or snapshot notes the version of each leaf that it reads
 //! and validates all of them at the end: there was a moment at which all leaves were as it read
 //! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that).
-//! A range is removed under the locks of all of its leaves.
+//! A range is removed under the locks of all of its leaves. A step
+//! ([`Transactional`](crate::Transactional)) locks the leaves of all its ranges, and those that it
+//! splits off them before any other thread can reach them, and unlocks them when it has ended.
 //!
 //! Reads that meet no writer write nothing to shared memory. A reader or writer that meets a writer
 //! waits or starts again: the tree is not lock-free, and a thread that is suspended while it holds
@@ -304,11 +311,11 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     }
 
     fn pop_first(&self) -> Option<(K, V)> {
-        self.tree.pop(Direction::Ascending, |_, _| ())
+        self.tree.pop(Direction::Ascending, |_| ())
     }
 
     fn pop_last(&self) -> Option<(K, V)> {
-        self.tree.pop(Direction::Descending, |_, _| ())
+        self.tree.pop(Direction::Descending, |_| ())
     }
 
     fn scan(
@@ -331,7 +338,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
-        self.tree.remove_range(range, |spans, _| spans)
+        self.tree.remove_range(range)
     }
 
     fn len(&self) -> usize {

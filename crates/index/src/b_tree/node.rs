@@ -12,9 +12,9 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Restart, Version, VersionLock};
+use tremula_sync::{Restart, Version, VersionGuard, VersionLock};
 
-/// The first cache line of a node. Its lock guards all of the node but `prev`.
+/// The first cache line of a node. Its lock guards all of the node but `prev` and `waits`.
 #[repr(C, align(64))]
 pub(super) struct Header {
     lock: VersionLock,
@@ -30,13 +30,13 @@ pub(super) struct Header {
     /// One above the index of the last insertion, and how many insertions before it were each right
     /// above the last: `index << 16 | run`.
     insertions: AtomicU32,
-    /// How often a writer has waited for the lock, modulo 2^32.
-    waits: AtomicU32,
     /// The right neighbour of a leaf; null in the last one.
     next: AtomicPtr<Header>,
     /// The left neighbour of a leaf; null in the first one. Guarded by the lock of that
     /// neighbour, not by this node's.
     prev: AtomicPtr<Header>,
+    /// How often a writer had to wait for the lock, modulo 2^32: a figure, which orders nothing.
+    waits: AtomicU32,
 }
 
 /// A node that is not freed during `'g`: the thread is pinned, or is the only one with the tree.
@@ -157,9 +157,9 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 count: AtomicU32::new(0),
                 moves: AtomicU32::new(0),
                 insertions: AtomicU32::new(0),
-                waits: AtomicU32::new(0),
                 next: AtomicPtr::new(ptr::null_mut()),
                 prev: AtomicPtr::new(ptr::null_mut()),
+                waits: AtomicU32::new(0),
             });
             fill(node.add(plan.hints), Heads::hints_of(plan.capacity), || {
                 Heads::unused()
@@ -266,6 +266,26 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     pub(super) fn lock(self) -> &'g VersionLock {
         &self.header().lock
+    }
+
+    /// Locks the node, and counts if another thread holds it.
+    pub(super) fn wait_to_lock(self) -> Result<VersionGuard<'g>, Restart> {
+        if let Ok(lock) = self.lock().try_lock() {
+            return Ok(lock);
+        }
+        self.note_wait();
+        self.lock().lock()
+    }
+
+    /// Counts a wait for the lock. Under a checker it would be one step more, so it does nothing.
+    pub(super) fn note_wait(self) {
+        if cfg!(not(any(loom, shuttle))) {
+            self.header().waits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn waits(self) -> u32 {
+        self.header().waits.load(Ordering::Relaxed)
     }
 
     /// A function that validates what was read since `version` was noted.
@@ -653,17 +673,6 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         let run = if at == next { (run + 1).min(0xffff) } else { 0 };
         let noted = (at as u32 + 1) << 16 | run;
         self.header().insertions.store(noted, Ordering::Relaxed);
-    }
-
-    /// Notes that the thread that has locked the leaf had to wait for it.
-    pub(super) fn note_wait(self) {
-        let waits = self.waits().wrapping_add(1);
-        self.header().waits.store(waits, Ordering::Relaxed);
-    }
-
-    /// How often a writer has waited for the leaf, modulo 2^32.
-    pub(super) fn waits(self) -> u32 {
-        self.header().waits.load(Ordering::Relaxed)
     }
 
     /// One above the index of the last insertion, and how many insertions before it were each right

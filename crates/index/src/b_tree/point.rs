@@ -1,7 +1,7 @@
 //! Operations on one key.
 
 use super::node::{Entry, LeafRef, SearchResult};
-use super::split::Right;
+use super::split::place_of_split;
 use super::tree::{LeafPlace, Parent, Position, Tree};
 use crate::contract::Update;
 use crate::kit::{Packed, SearchKey, Sought, Spec, StoredKey};
@@ -118,10 +118,12 @@ impl<S: Spec> Tree<S> {
         }
         if place.parent.is_none() {
             // It was the root, and `moves` does not say whether it still is.
+            if place.node.lock().try_read().is_err() {
+                place.node.note_wait();
+            }
             return Err(Restart);
         }
-        let lock = place.node.lock().lock()?;
-        place.node.note_wait();
+        let lock = place.node.wait_to_lock()?;
         if place.node.moves() == place.moves {
             Ok(lock)
         } else {
@@ -138,10 +140,14 @@ impl<S: Spec> Tree<S> {
         wanted: Wanted,
         guard: &'g Guard<'_>,
     ) -> Option<Held<'g, S>> {
+        let mut splits = 0;
         loop {
             let held = self.retry(|| self.hold(probe, wanted, guard))?;
             match held.at {
-                Err(at) if held.leaf.is_full() => self.make_room(held, at, probe, guard),
+                Err(at) if held.leaf.is_full() => {
+                    let at = place_of_split(held.leaf, at, &mut splits);
+                    self.make_room(held, at, probe, guard);
+                }
                 _ => return Some(held),
             }
         }
@@ -159,8 +165,8 @@ impl<S: Spec> Tree<S> {
         if let Some(parent) = parent
             && let Ok(_lock) = parent.inner.lock().upgrade(parent.version)
         {
-            let at_parent = Some((parent.inner, parent.index));
-            self.split_leaf(held.leaf, at, at_parent, probe, Right::Free);
+            let parent = Some((parent.inner, parent.index));
+            self.split_leaf(held.leaf, at, parent, probe, |_| ());
             return;
         }
         held.lock.unchanged();

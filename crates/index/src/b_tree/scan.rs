@@ -104,6 +104,17 @@ pub(super) struct Span<'g, S: Spec> {
     pub(super) indices: Range<usize>,
 }
 
+impl<'g, S: Spec> Span<'g, S> {
+    /// A leaf that is locked whatever a range covers in it.
+    pub(super) fn whole(leaf: LeafRef<'g, S>, lock: VersionGuard<'g>) -> Self {
+        Self {
+            leaf,
+            lock,
+            indices: 0..0,
+        }
+    }
+}
+
 impl<S: Spec> Tree<S> {
     pub(super) fn scan(
         &self,
@@ -290,7 +301,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Locks the leaf that a range begins in.
-    fn lock_start<'g>(
+    pub(super) fn lock_start<'g>(
         &self,
         bounds: &SearchRange<'_, S>,
         guard: &'g Guard<'_>,
@@ -302,7 +313,7 @@ impl<S: Spec> Tree<S> {
             }
             Bound::Unbounded => {
                 let first = self.first(guard);
-                Ok((first, first.lock().lock()?))
+                Ok((first, first.wait_to_lock()?))
             }
         }
     }
@@ -412,14 +423,14 @@ fn lock_on<'g, S: Spec>(
         };
         // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
         leaf = unsafe { LeafRef::from_raw(next) };
-        lock = match leaf.lock().lock() {
+        lock = match leaf.wait_to_lock() {
             Ok(lock) => lock,
             Err(Restart) => unreachable!("only who holds the left neighbour unlinks a leaf"),
         };
     }
 }
 
-fn unlock_unchanged<S: Spec>(spans: Vec<Span<'_, S>>) {
+pub(super) fn unlock_unchanged<S: Spec>(spans: Vec<Span<'_, S>>) {
     for span in spans {
         span.lock.unchanged();
     }

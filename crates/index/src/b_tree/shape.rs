@@ -1,10 +1,25 @@
-//! The figures of a tree.
+//! The figures of a tree, and of each of its leaves.
 
 use super::layout::Plan;
-use super::tree::Tree;
+use super::node::{Kind, LeafRef};
+use super::tree::{Position, Tree};
 use crate::contract::Shape;
-use crate::kit::{Packed, Spec, StoredKey};
+use crate::kit::{Packed, SearchKey, Spec, StoredKey};
+use crate::transactional::{Adapted, Part};
+use std::ops::ControlFlow;
 use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::reclaim::Guard;
+use tremula_sync::{Restart, retry};
+
+/// How many more stretches a walk reads than it has counted: the counts lag behind the nodes.
+const MORE_STRETCHES: u64 = 64;
+
+/// Some neighbouring leaves: those under one inner node of level 1.
+struct Stretch<K> {
+    parts: Vec<Part<K>>,
+    /// Where the next stretch begins.
+    next: Option<K>,
+}
 
 impl<S: Spec> Tree<S> {
     pub(super) fn entries(&self) -> usize {
@@ -44,4 +59,98 @@ impl<S: Spec> Tree<S> {
             ],
         }
     }
+
+    /// Shows all leaves, one stretch after the other. While `visit` runs, the thread is not pinned.
+    pub(super) fn walk(&self, visit: &mut dyn FnMut(&Part<S::Key>) -> ControlFlow<()>) -> Adapted {
+        let counters = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let adapted = || Adapted::new(read(&counters.splits), read(&counters.merges));
+        let before = adapted().splits;
+        let nodes = read(&counters.inner_nodes);
+        let mut begin = None;
+        let mut stretches = 0;
+        // There are no more stretches than inner nodes at the beginning, and splits since. An order
+        // of keys that contradicts itself may lead back to the same ones for ever.
+        while stretches <= nodes + (adapted().splits - before) + MORE_STRETCHES {
+            let guard = self.collector.pin();
+            let stretch = self.retry(|| self.stretch(begin.as_ref(), &guard));
+            drop(guard);
+            let shown = stretch.parts.iter().try_for_each(&mut *visit);
+            begin = stretch.next;
+            if shown.is_break() || begin.is_none() {
+                break;
+            }
+            stretches += 1;
+        }
+        adapted()
+    }
+
+    /// Reads the stretch of a key, or the first one, from the leaf of that key on.
+    fn stretch(
+        &self,
+        begin: Option<&S::Key>,
+        guard: &Guard<'_>,
+    ) -> Result<Stretch<S::Key>, Restart> {
+        let position = begin.map_or(Position::First, |key| Position::At(SearchKey::new(key)));
+        // The separators to the left and to the right of the node.
+        let (mut low, mut high) = (None, None);
+        let mut here = self.root(guard)?;
+        loop {
+            let (node, version) = (here.node, here.version);
+            let inner = match node.kind() {
+                Kind::Inner(inner) => inner,
+                Kind::Leaf(leaf) => {
+                    let part = part_of(leaf, None);
+                    leaf.lock().validate(version)?;
+                    return Ok(Stretch {
+                        parts: part.into_iter().collect(),
+                        next: None,
+                    });
+                }
+            };
+            let first = position.child(inner, inner.still(version))?;
+            let count = inner.count();
+            if let Some(left) = first.checked_sub(1) {
+                low = Some(inner.key(left));
+            }
+            if inner.level() > 1 {
+                if first < count {
+                    high = Some(inner.key(first));
+                }
+                here = self.enter(inner, version, first)?;
+                continue;
+            }
+            let separators = (first..count).map(|at| Some(inner.key(at)));
+            let lows: Vec<_> = std::iter::once(low).chain(separators).collect();
+            let children: Vec<_> = (first..=count).filter_map(|at| inner.child(at)).collect();
+            inner.lock().validate(version)?;
+            // SAFETY: these were read, and the node validated, while the thread was pinned.
+            let copy = |key: StoredKey<S>| unsafe { key.to_key() };
+            let parts = children.into_iter().zip(lows).filter_map(|(child, low)| {
+                // SAFETY: it was read, and the node validated, while the thread was pinned. The
+                // children of a node of level 1 are leaves.
+                let leaf = unsafe { LeafRef::<S>::from_raw(child) };
+                part_of(leaf, low.map(copy))
+            });
+            return Ok(Stretch {
+                parts: parts.collect(),
+                next: high.map(copy),
+            });
+        }
+    }
+}
+
+/// The figures of a leaf; `None` if it has been unlinked.
+fn part_of<S: Spec>(leaf: LeafRef<'_, S>, low: Option<S::Key>) -> Option<Part<S::Key>> {
+    let read = || {
+        let Ok(version) = leaf.lock().read() else {
+            return Ok(None);
+        };
+        let entries = leaf.count();
+        leaf.lock().validate(version)?;
+        Ok(Some((entries, version)))
+    };
+    let (entries, version) = retry(read, || ())?;
+    let waits = u64::from(leaf.waits());
+    Some(Part::new(low, Some(entries), waits, version.changes()))
 }

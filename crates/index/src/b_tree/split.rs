@@ -3,11 +3,11 @@
 use super::invariants::{check_before_split, check_changed, check_linked, check_made};
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};
 use super::point::locked;
-use super::tree::{Position, Tree, count};
+use super::tree::{Place, Position, Tree, count};
 use crate::kit::{SearchKey, Spec, StoredKey};
 use std::ptr::NonNull;
+use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Restart, VersionGuard};
 
 /// The number of insertions, each right above the last, that count as a run that will go on.
 const RUN: u32 = 8;
@@ -35,25 +35,26 @@ fn split_index<S: Spec>(leaf: LeafRef<'_, S>, at: usize) -> usize {
     }
 }
 
-/// Whether the right leaf of a split is locked before other threads can come to it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Right {
-    Free,
-    Locked,
+/// Where to split a full leaf that a key has to go into at `at`, if an operation has already split
+/// `splits` leaves for it: there; but after a few splits in the middle. For a key that contradicts
+/// itself may go to the full half of every split elsewhere, and the operation would not end.
+pub(super) fn place_of_split<S: Spec>(leaf: LeafRef<'_, S>, at: usize, splits: &mut u32) -> usize {
+    *splits = splits.saturating_add(1);
+    if *splits > 8 { leaf.count() / 2 } else { at }
 }
 
 impl<S: Spec> Tree<S> {
     /// Splits a full leaf under its parent, which has room, or under a new root. The caller has
-    /// locked the leaf and the parent. The key of `probe` belongs at index `at`. Returns the right
-    /// leaf, if it is to be locked.
-    pub(super) fn split_leaf<'g>(
+    /// locked the leaf and the parent. The key of `probe` belongs at index `at`. Calls `made` with
+    /// the new leaf before another thread can reach it, and returns the result.
+    pub(super) fn split_leaf<'g, R>(
         &self,
         leaf: LeafRef<'g, S>,
         at: usize,
         parent: Option<(InnerRef<'_, S>, usize)>,
         probe: &SearchKey<'_, S>,
-        lock: Right,
-    ) -> Option<(LeafRef<'g, S>, VersionGuard<'g>)> {
+        made: impl FnOnce(LeafRef<'g, S>) -> R,
+    ) -> R {
         check_before_split(leaf.node(), parent.map(|(parent, _)| parent));
         let (entries, middle) = (leaf.count(), split_index(leaf, at));
         // The separator is a copy of the lowest key that goes to the right. It is made first,
@@ -64,15 +65,14 @@ impl<S: Spec> Tree<S> {
         } else {
             StoredKey::copy_of(probe)
         };
-        let right = LeafRef::<'g, S>::new();
-        // Nobody else has it yet.
-        let lock = (lock == Right::Locked).then(|| right.lock().lock().ok());
+        let right = LeafRef::new();
         leaf.copy_run(middle, entries, right, 0);
         right.node().seal(entries - middle);
         let next = leaf.next();
         right.set_next(next);
         right.set_prev(leaf);
         check_made(right.node());
+        let made = made(right);
         if let Some(next) = next {
             // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
             unsafe { LeafRef::<S>::from_raw(next) }.set_prev(right);
@@ -84,15 +84,11 @@ impl<S: Spec> Tree<S> {
         check_linked(right);
         self.adopt(leaf.node(), parent, separator, right.node());
         count(&self.counters.leaves);
-        Some((right, lock.flatten()?))
+        made
     }
 
     /// Like [`split_leaf`](Self::split_leaf), for a full inner node.
-    pub(super) fn split_inner(
-        &self,
-        inner: InnerRef<'_, S>,
-        parent: Option<(InnerRef<'_, S>, usize)>,
-    ) {
+    fn split_inner(&self, inner: InnerRef<'_, S>, parent: Option<(InnerRef<'_, S>, usize)>) {
         check_before_split(inner.node(), parent.map(|(parent, _)| parent));
         let separators = inner.count();
         let middle = separators / 2;
@@ -141,8 +137,18 @@ impl<S: Spec> Tree<S> {
     }
 
     fn try_split_down(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) -> Result<(), Restart> {
+        self.split_first_full(self.root(guard)?, 0, probe)
+    }
+
+    /// Goes down from the root to the node of `level` that is responsible for a key, and splits the
+    /// first full node on the way. Reads no lock below that level.
+    pub(super) fn split_first_full(
+        &self,
+        mut here: Place<'_, S>,
+        level: u32,
+        probe: &SearchKey<'_, S>,
+    ) -> Result<(), Restart> {
         let position = Position::At(*probe);
-        let mut here = self.root(guard)?;
         loop {
             let (node, version) = (here.node, here.version);
             if node.is_full() {
@@ -157,18 +163,18 @@ impl<S: Spec> Tree<S> {
                 match node.kind() {
                     Kind::Leaf(leaf) => {
                         let at = leaf.find(probe, locked)?.unwrap_or_else(|at| at);
-                        self.split_leaf(leaf, at, parent, probe, Right::Free);
+                        self.split_leaf(leaf, at, parent, probe, |_| ());
                     }
                     Kind::Inner(inner) => self.split_inner(inner, parent),
                 }
                 return Ok(());
             }
             match node.kind() {
-                Kind::Leaf(_) => return Ok(()),
-                Kind::Inner(inner) => {
+                Kind::Inner(inner) if inner.level() > level => {
                     let index = position.child(inner, inner.still(version))?;
                     here = self.enter(inner, version, index)?;
                 }
+                _ => return Ok(()),
             }
         }
     }

@@ -1,495 +1,478 @@
-//! Steps over several leaves, all of which are locked meanwhile, and closures under locks.
+//! Steps over several ranges: the leaves that a thread has locked for them, and what it does there.
 //!
-//! A step locks the leaves of its first range as the removal of a range does. It does not wait for
-//! those of the further ranges without end, but begins again after [`TRIES`]: so threads whose keys
-//! contradict one another do not wait for each other, nor one for itself. A leaf that a step splits
-//! stays locked, and so does its new neighbour: no thread sees a part of the step.
+//! ```text
+//!   ranges       [a]       [c ......... f]       [k]
+//!   leaves    1 ⇄ 2 ⇄ 3 ⇄  4   ⇄   5   ⇄   6 ⇄ 7 ⇄ 8 ⇄ 9
+//!   held          *        *       *             *          locked from left to right
+//! ```
+//!
+//! The step writes into these leaves directly; no other thread sees anything of it before all are
+//! unlocked. A full leaf is split while it is held, and its new right neighbour is held from the
+//! beginning. So the leaves of all keys of the ranges stay held until the step ends.
 
 use super::OlcBTree;
+use super::invariants::check_changed;
 use super::node::{Entry, Header, Kind, LeafRef, SearchResult};
 use super::point::locked;
-use super::scan::Span;
-use super::split::Right;
+use super::scan::{Span, unlock_unchanged};
+use super::split::place_of_split;
 use super::tree::{Parent, Position, Tree};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
 use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey};
-use crate::transactional::{self, Adapted, HeldParts, Part, Steps, Transaction, View, Visit};
-use std::collections::HashMap;
-use std::ops::{Bound, ControlFlow, Range};
+use crate::transactional::{Adapted, HeldParts, Part, Steps, Transaction, View, run, show};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 use std::ptr;
-use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, VersionGuard};
 
-/// How often a step tries to lock a leaf of a further range.
-const TRIES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
+/// How often a thread that holds the leaves of a range tries to lock a leaf of the next one before
+/// it unlocks everything and starts again. Needed only if the order of the keys contradicts itself,
+/// and threads therefore lock leaves in different orders.
+const TRIES: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 
-/// Leaves that a walk looks at before it shows them and unpins the thread.
-const PARTS_A_PIN: usize = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
-
-/// A leaf that a step has locked.
-struct Locked<'g, S: Spec> {
-    leaf: LeafRef<'g, S>,
-    lock: VersionGuard<'g>,
+/// A leaf that this thread has locked.
+struct HeldLeaf<'g, S: Spec> {
+    span: Span<'g, S>,
+    /// Whether anything has been written to it.
     changed: bool,
-    /// A key that was removed when the leaf was underfull. A thread that is pinned may read it.
-    missed: Option<StoredKey<S>>,
+    /// The key that was removed last, since the leaf was last split: it leads to the leaf when the
+    /// leaf is underfull in the end.
+    removed: Option<StoredKey<S>>,
 }
 
-/// The leaves that a step has locked, by address.
-struct HeldLeaves<'t, 'g, S: Spec> {
-    tree: &'t Tree<S>,
-    guard: &'g Guard<'g>,
-    leaves: HashMap<*mut Header, Locked<'g, S>>,
-    /// By how much the number of entries has changed.
-    difference: isize,
+impl<'g, S: Spec> HeldLeaf<'g, S> {
+    fn new(span: Span<'g, S>) -> Self {
+        Self {
+            span,
+            changed: false,
+            removed: None,
+        }
+    }
 }
 
-/// What a step has unlinked: a value, and its key if that was removed too.
-struct Taken<S: Spec> {
+/// A value, or an entry, that is in no leaf. It is freed by [`HeldLeaves::release`].
+pub(super) struct Taken<S: Spec> {
+    /// The key, if it was removed together with its value.
     key: Option<StoredKey<S>>,
     value: Packed<S::Value>,
 }
 
-/// A leaf, and where its parent leads to it; `None` if it is the root.
-type Below<'g, S> = (LeafRef<'g, S>, Option<Parent<'g, S>>);
+/// The leaf of a key, which may be held or not.
+struct Found<'g, S: Spec> {
+    leaf: LeafRef<'g, S>,
+    /// [`NodeRef::moves`](super::node::NodeRef::moves) when it was the leaf of the key.
+    moves: u32,
+    /// `None` if the leaf is the root; then it is held.
+    parent: Option<Parent<'g, S>>,
+}
 
-impl<S: Spec> Tree<S> {
-    /// The leaf of a key. Does not look at the locks of leaves, which this thread may hold: it
-    /// would wait for itself.
-    fn leaf_below<'g>(
-        &self,
-        probe: &SearchKey<'_, S>,
-        guard: &'g Guard<'_>,
-    ) -> Result<Below<'g, S>, Restart> {
-        let root = self.last_root(guard);
-        let mut inner = match root.kind() {
-            Kind::Leaf(leaf) => return Ok((leaf, None)),
-            Kind::Inner(inner) => inner,
-        };
-        let mut version = inner.lock().read()?;
-        if self.last_root(guard) != root {
-            return Err(Restart);
-        }
-        let position = Position::At(*probe);
-        loop {
-            let index = position.child(inner, inner.still(version))?;
-            match self.child(inner, version, index)?.kind() {
-                Kind::Leaf(leaf) => {
-                    let parent = Parent {
-                        inner,
-                        version,
-                        index,
-                    };
-                    return Ok((leaf, Some(parent)));
-                }
-                Kind::Inner(child) => {
-                    let child_version = child.lock().read()?;
-                    inner.lock().validate(version)?;
-                    (inner, version) = (child, child_version);
-                }
-            }
-        }
-    }
+/// The leaves that this thread has locked. Dropping it unlocks them.
+pub(super) struct HeldLeaves<'g, S: Spec> {
+    tree: &'g Tree<S>,
+    guard: &'g Guard<'g>,
+    leaves: Vec<HeldLeaf<'g, S>>,
+    /// Where in `leaves` the leaf at an address is.
+    by_address: BTreeMap<*mut Header, usize>,
+    /// By how much the number of entries has changed.
+    growth: isize,
+    /// What could not be put back, to be retired when all is unlocked.
+    loose: Vec<Taken<S>>,
+}
 
-    fn leaf_of<'g>(&self, probe: &SearchKey<'_, S>, guard: &'g Guard<'_>) -> LeafRef<'g, S> {
-        self.retry(|| self.leaf_below(probe, guard)).0
-    }
-
-    /// Locks the leaves of these ranges, which ascend.
-    fn hold_ranges<'t, 'g>(
-        &'t self,
-        over: &[KeyRange<'_, S::Key>],
-        guard: &'g Guard<'g>,
-    ) -> HeldLeaves<'t, 'g, S> {
-        let backoff = Backoff::new();
-        loop {
-            let mut held = HeldLeaves::new(self, guard);
-            let done = over.iter().try_for_each(|range| held.add(*range));
-            if done.is_ok() {
-                return held;
-            }
-            held.release(Vec::new());
-            self.restarted();
-            backoff.wait();
+/// Whether only the leaf of one key has to be locked for a range.
+fn is_one_key<K: Ord>(range: &KeyRange<'_, K>) -> bool {
+    match (range.low, range.high) {
+        (Bound::Included(low), Bound::Included(high)) => {
+            let (low, high) = (low.key(), high.key());
+            ptr::eq(low, high) || low.cmp(high).is_eq()
         }
-    }
-
-    /// Divides a full leaf, which this thread has locked, and whose parent it has not. Returns the
-    /// right leaf, locked, or `None` if only an inner node above them was divided.
-    fn try_split_held<'g>(
-        &self,
-        leaf: LeafRef<'g, S>,
-        at: usize,
-        probe: &SearchKey<'_, S>,
-        guard: &'g Guard<'_>,
-    ) -> Result<Option<(LeafRef<'g, S>, VersionGuard<'g>)>, Restart> {
-        let (_, parent) = self.leaf_below(probe, guard)?;
-        let Some(parent) = parent else {
-            return Ok(self.split_leaf(leaf, at, None, probe, Right::Locked));
-        };
-        if parent.inner.is_full() {
-            parent.inner.lock().validate(parent.version)?;
-            self.split_inner_down(probe, guard)?;
-            return Ok(None);
-        }
-        let _lock = parent.inner.lock().upgrade(parent.version)?;
-        let at_parent = Some((parent.inner, parent.index));
-        Ok(self.split_leaf(leaf, at, at_parent, probe, Right::Locked))
-    }
-
-    /// Divides the first full inner node on the way to a key, as
-    /// [`split_down`](Self::split_down), which also looks at the leaf.
-    fn split_inner_down(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) -> Result<(), Restart> {
-        let position = Position::At(*probe);
-        let root = self.last_root(guard);
-        let Kind::Inner(mut inner) = root.kind() else {
-            return Ok(());
-        };
-        let mut version = inner.lock().read()?;
-        if self.last_root(guard) != root {
-            return Err(Restart);
-        }
-        let mut parent: Option<Parent<'_, S>> = None;
-        loop {
-            if inner.is_full() {
-                // The parent, which is locked first, was not full when the descent passed it.
-                let parent_lock = match &parent {
-                    Some(parent) => Some(parent.inner.lock().upgrade(parent.version)?),
-                    None => None,
-                };
-                let _lock = inner.lock().upgrade(version)?;
-                let parent = parent.as_ref().zip(parent_lock.as_ref());
-                self.split_inner(
-                    inner,
-                    parent.map(|(parent, _)| (parent.inner, parent.index)),
-                );
-                return Ok(());
-            }
-            let index = position.child(inner, inner.still(version))?;
-            let Kind::Inner(child) = self.child(inner, version, index)?.kind() else {
-                return Ok(());
-            };
-            let child_version = child.lock().read()?;
-            inner.lock().validate(version)?;
-            parent = Some(Parent {
-                inner,
-                version,
-                index,
-            });
-            (inner, version) = (child, child_version);
-        }
-    }
-
-    /// Looks at the leaves from a key on, or from the first on, and puts them into `parts`. Returns
-    /// the key from which to go on.
-    fn pass(&self, from: Option<&S::Key>, parts: &mut Vec<Part<S::Key>>) -> Option<S::Key> {
-        let guard = self.collector.pin();
-        self.retry(|| {
-            parts.clear();
-            let (mut leaf, mut version) = match from {
-                None => {
-                    let first = self.first(&guard);
-                    (first, first.lock().read()?)
-                }
-                Some(from) => {
-                    let place = self.descend(&Position::At(SearchKey::new(from)), &guard)?;
-                    (place.node, place.version)
-                }
-            };
-            loop {
-                let entries = leaf.count();
-                let first = (entries > 0).then(|| leaf.key(0));
-                let (waits, acquisitions) = (leaf.waits().into(), version.changes());
-                leaf.lock().validate(version)?;
-                // SAFETY: the key was read and validated while the thread was pinned.
-                let first = first.map(|key| unsafe { key.to_key() });
-                if parts.len() >= PARTS_A_PIN && first.is_some() {
-                    return Ok(first);
-                }
-                let low = match from {
-                    Some(from) if parts.is_empty() => Some(from.clone()),
-                    _ => first,
-                };
-                parts.push(Part::new(low, Some(entries), waits, acquisitions));
-                match self.neighbour(leaf, version, Direction::Ascending)? {
-                    Some(neighbour) => (leaf, version) = neighbour,
-                    None => return Ok(None),
-                }
-            }
-        })
+        _ => false,
     }
 }
 
-impl<'t, 'g, S: Spec> HeldLeaves<'t, 'g, S> {
-    fn new(tree: &'t Tree<S>, guard: &'g Guard<'g>) -> Self {
+/// Locks a leaf while this thread holds others, in whatever order: gives up after a while.
+fn lock_soon<'g, S: Spec>(leaf: LeafRef<'g, S>) -> Result<VersionGuard<'g>, Restart> {
+    if let Ok(lock) = leaf.lock().try_lock() {
+        return Ok(lock);
+    }
+    leaf.note_wait();
+    let backoff = Backoff::new();
+    for _ in 0..TRIES {
+        backoff.wait();
+        if let Ok(lock) = leaf.lock().try_lock() {
+            return Ok(lock);
+        }
+        if leaf.lock().is_obsolete() {
+            break;
+        }
+    }
+    Err(Restart)
+}
+
+/// Where a key is, or belongs, in a leaf that this thread has locked.
+fn find_in<S: Spec>(leaf: LeafRef<'_, S>, probe: &SearchKey<'_, S>) -> SearchResult {
+    let Ok(at) = leaf.find(probe, locked) else {
+        unreachable!("nothing is validated in a locked leaf");
+    };
+    at
+}
+
+impl<S: Spec> Tree<S> {
+    /// Locks all leaves of these ranges, which ascend and have no common keys.
+    fn hold_all<'g>(
+        &'g self,
+        over: &[KeyRange<'_, S::Key>],
+        guard: &'g Guard<'g>,
+    ) -> HeldLeaves<'g, S> {
+        let Some((first, rest)) = over.split_first() else {
+            return HeldLeaves::new(self, guard, Vec::new());
+        };
+        self.retry(|| {
+            let mut held = self.hold_first(first, guard);
+            let all = rest.iter().try_for_each(|range| held.hold_next(range));
+            if let Err(restart) = all {
+                unlock_unchanged(held.into_spans());
+                return Err(restart);
+            }
+            Ok(held)
+        })
+    }
+
+    fn hold_first<'g>(
+        &'g self,
+        range: &KeyRange<'_, S::Key>,
+        guard: &'g Guard<'g>,
+    ) -> HeldLeaves<'g, S> {
+        let bounds = SearchRange::new(*range);
+        let spans = if is_one_key(range) {
+            let (leaf, lock) = self.retry(|| self.lock_start(&bounds, guard));
+            vec![Span::whole(leaf, lock)]
+        } else {
+            self.lock_range(&bounds, usize::MAX, guard)
+        };
+        HeldLeaves::new(self, guard, spans)
+    }
+}
+
+impl<'g, S: Spec> HeldLeaves<'g, S> {
+    pub(super) fn new(tree: &'g Tree<S>, guard: &'g Guard<'g>, spans: Vec<Span<'g, S>>) -> Self {
+        let leaves: Vec<_> = spans.into_iter().map(HeldLeaf::new).collect();
+        let addresses = leaves.iter().map(|held| held.span.leaf.as_ptr());
         Self {
             tree,
             guard,
-            leaves: HashMap::new(),
-            difference: 0,
+            by_address: addresses.zip(0..).collect(),
+            leaves,
+            growth: 0,
+            loose: Vec::new(),
         }
     }
 
-    fn insert(&mut self, leaf: LeafRef<'g, S>, lock: VersionGuard<'g>, changed: bool) {
-        let locked = Locked {
+    /// The leaves, still locked. Nothing has been written to them.
+    pub(super) fn into_spans(self) -> Vec<Span<'g, S>> {
+        self.leaves.into_iter().map(|held| held.span).collect()
+    }
+
+    fn index_of(&self, leaf: LeafRef<'g, S>) -> Option<usize> {
+        self.by_address.get(&leaf.as_ptr()).copied()
+    }
+
+    fn add(&mut self, leaf: LeafRef<'g, S>, lock: VersionGuard<'g>) {
+        self.by_address.insert(leaf.as_ptr(), self.leaves.len());
+        self.leaves.push(HeldLeaf::new(Span::whole(leaf, lock)));
+    }
+
+    /// Goes down to the leaf at a position. Reads the locks of inner nodes, and may wait for them
+    /// (invariant 11), but not those of leaves: this thread may hold the leaf itself.
+    fn find(&self, position: &Position<'_, S>) -> Result<Found<'g, S>, Restart> {
+        let root = self.tree.root_node(self.guard);
+        if let Kind::Leaf(leaf) = root.kind() {
+            // It is the only leaf, so it is the one that is held, and stays the root (invariant 5).
+            self.index_of(leaf).ok_or(Restart)?;
+            return Ok(Found {
+                leaf,
+                moves: leaf.moves(),
+                parent: None,
+            });
+        }
+        let here = self.tree.enter_root(root)?;
+        let here = self.tree.descend_from(here, position, 1)?;
+        let (Kind::Inner(inner), version) = (here.node.kind(), here.version) else {
+            unreachable!("an inner node is above the leaves");
+        };
+        let index = position.child(inner, inner.still(version))?;
+        let child = self.tree.child(inner, version, index)?;
+        let moves = child.moves();
+        // Both belong together: `moves` changes only under the lock of the parent (invariant 4).
+        inner.lock().validate(version)?;
+        let Kind::Leaf(leaf) = child.kind() else {
+            unreachable!("the children of a node of level 1 are leaves");
+        };
+        let parent = Some(Parent {
+            inner,
+            version,
+            index,
+        });
+        Ok(Found {
             leaf,
-            lock,
-            changed,
-            missed: None,
-        };
-        self.leaves.insert(leaf.as_ptr(), locked);
+            moves,
+            parent,
+        })
     }
 
-    fn has(&self, leaf: LeafRef<'_, S>) -> bool {
-        self.leaves.contains_key(&leaf.as_ptr())
+    /// The leaf of a key, if it is held. A key of the step's ranges lies in no other leaf, unless
+    /// the order of the keys contradicts itself.
+    fn leaf_of(&self, probe: &SearchKey<'_, S>) -> Option<LeafRef<'g, S>> {
+        let found = self.tree.retry(|| self.find(&Position::At(*probe)));
+        self.index_of(found.leaf).map(|_| found.leaf)
     }
 
-    /// Locks the leaves of a range.
-    fn add(&mut self, range: KeyRange<'_, S::Key>) -> Result<(), Restart> {
-        let bounds = &SearchRange::new(range);
-        // A single key needs no neighbour of its leaf.
-        let single = match (range.low, range.high) {
-            (Bound::Included(low), Bound::Included(high)) => ptr::eq(low.key(), high.key()),
-            _ => false,
-        };
-        let first = match &bounds.low {
-            Bound::Included(low) | Bound::Excluded(low) => Some(low),
-            Bound::Unbounded => None,
-        };
-        if self.leaves.is_empty() && !single {
-            for Span { leaf, lock, .. } in self.tree.lock_range(bounds, usize::MAX, self.guard) {
-                self.insert(leaf, lock, false);
-            }
-            return Ok(());
-        }
-        let mut leaf = match first {
-            Some(low) => self.tree.leaf_of(low, self.guard),
-            None => self.tree.first(self.guard),
-        };
-        if !self.has(leaf) {
-            let lock = try_to_lock(leaf)?;
-            if first.is_some_and(|low| self.tree.leaf_of(low, self.guard).node() != leaf.node()) {
+    /// Locks the leaves of a further range, except those that are held already.
+    fn hold_next(&mut self, range: &KeyRange<'_, S::Key>) -> Result<(), Restart> {
+        let bounds = SearchRange::new(*range);
+        let position = bounds.start(Direction::Ascending);
+        let Found { leaf, moves, .. } = self.tree.retry(|| self.find(&position));
+        if self.index_of(leaf).is_none() {
+            let lock = lock_soon(leaf)?;
+            if leaf.moves() != moves {
                 lock.unchanged();
                 return Err(Restart);
             }
-            self.insert(leaf, lock, false);
+            self.add(leaf, lock);
         }
-        while !single
-            && bounds.end_in(leaf, locked)? == leaf.count()
+        if is_one_key(range) {
+            return Ok(());
+        }
+        let mut leaf = leaf;
+        while bounds.end_in(leaf, locked)? == leaf.count()
             && let Some(next) = leaf.next()
         {
             // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
             leaf = unsafe { LeafRef::from_raw(next) };
-            if !self.has(leaf) {
-                let lock = try_to_lock(leaf)?;
-                self.insert(leaf, lock, false);
+            if self.index_of(leaf).is_none() {
+                let lock = lock_soon(leaf)?;
+                self.add(leaf, lock);
             }
         }
         Ok(())
     }
 
-    /// Where a key is or belongs; `None` only if keys contradict one another.
-    fn find(&self, probe: &SearchKey<'_, S>) -> Option<(LeafRef<'g, S>, SearchResult)> {
-        let leaf = self.tree.leaf_of(probe, self.guard);
-        let held = self.leaves.get(&leaf.as_ptr())?;
-        let at = held.leaf.find(probe, locked).ok()?;
-        Some((held.leaf, at))
-    }
-
-    /// The same, for a key that is to be changed. The leaf counts as changed.
-    #[track_caller]
-    fn find_to_change(&mut self, probe: &SearchKey<'_, S>) -> (LeafRef<'g, S>, SearchResult) {
-        let Some(found) = self.find(probe) else {
-            panic!("the keys of a step contradict one another");
-        };
-        if let Some(held) = self.leaves.get_mut(&found.0.as_ptr()) {
-            held.changed = true;
-        }
-        found
-    }
-
-    /// The same. If the key is missing, the leaf has room for it: it is split if it has none.
-    fn find_with_room(&mut self, probe: &SearchKey<'_, S>) -> (LeafRef<'g, S>, SearchResult) {
+    /// Where a key is in a held leaf, or where it belongs in one that has room for it: the index in
+    /// `leaves`, and that in the leaf. `None` as in [`leaf_of`](Self::leaf_of).
+    fn room_for(&mut self, probe: &SearchKey<'_, S>) -> Option<(usize, SearchResult)> {
+        let mut splits = 0;
         loop {
-            let (leaf, at) = self.find_to_change(probe);
-            let Err(place) = at else {
-                return (leaf, at);
-            };
-            if !leaf.is_full() {
-                return (leaf, at);
-            }
-            let tree = self.tree;
-            let right = tree.retry(|| tree.try_split_held(leaf, place, probe, self.guard));
-            if let Some((right, lock)) = right {
-                self.insert(right, lock, true);
+            let found = self.tree.retry(|| self.find(&Position::At(*probe)));
+            let held = self.index_of(found.leaf)?;
+            match find_in(found.leaf, probe) {
+                Err(at) if found.leaf.is_full() => {
+                    let at = place_of_split(found.leaf, at, &mut splits);
+                    self.split(held, &found, at, probe);
+                }
+                at => return Some((held, at)),
             }
         }
     }
 
-    /// Stores an entry, and returns what it replaces.
+    /// Splits a held leaf that is full, unless the parent has no room or another thread changes it:
+    /// then it splits an inner node, or does nothing.
+    fn split(&mut self, held: usize, found: &Found<'g, S>, at: usize, probe: &SearchKey<'_, S>) {
+        let parent = match &found.parent {
+            None => None,
+            Some(parent) => {
+                let upgraded = parent.inner.lock().upgrade(parent.version);
+                let Ok(parent_lock) = upgraded else {
+                    return;
+                };
+                if parent.inner.is_full() {
+                    parent_lock.unchanged();
+                    self.tree.retry(|| self.split_above(probe));
+                    return;
+                }
+                Some((parent, parent_lock))
+            }
+        };
+        let under = parent
+            .as_ref()
+            .map(|(parent, _lock)| (parent.inner, parent.index));
+        let lock = |right: LeafRef<'g, S>| match right.lock().try_lock() {
+            Ok(lock) => (right, lock),
+            Err(Restart) => unreachable!("no other thread has the new leaf yet"),
+        };
+        let (right, lock) = self.tree.split_leaf(found.leaf, at, under, probe, lock);
+        self.add(right, lock);
+        for half in [held, self.leaves.len() - 1] {
+            self.leaves[half].changed = true;
+            self.leaves[half].removed = None;
+        }
+    }
+
+    /// Splits the first full inner node above the leaf of a key.
+    fn split_above(&self, probe: &SearchKey<'_, S>) -> Result<(), Restart> {
+        let root = self.tree.root_node(self.guard);
+        match root.kind() {
+            Kind::Leaf(_) => Ok(()),
+            Kind::Inner(_) => {
+                let here = self.tree.enter_root(root)?;
+                self.tree.split_first_full(here, 1, probe)
+            }
+        }
+    }
+
+    /// The head of a key, and where it is or belongs, as by [`room_for`](Self::room_for). All user
+    /// code that may panic runs here, before anything is changed. (A leaf may have been split, which
+    /// no other thread can tell.)
+    fn search(&mut self, key: &S::Key) -> Option<(u64, usize, SearchResult)> {
+        let probe = SearchKey::new(key);
+        let (held, at) = self.room_for(&probe)?;
+        Some((probe.head, held, at))
+    }
+
+    /// Stores a value where `search` has found its key, with the stored key that came with it, if
+    /// one did. Returns what it replaces.
     fn store(
         &mut self,
-        (leaf, at): (LeafRef<'g, S>, SearchResult),
-        entry: impl FnOnce(bool) -> (Option<StoredKey<S>>, Packed<S::Value>),
+        (head, held, at): (u64, usize, SearchResult),
+        key: &mut Option<S::Key>,
+        new: Taken<S>,
     ) -> Option<Taken<S>> {
-        let (key, value) = entry(at.is_err());
-        match (at, key) {
-            (Err(at), Some(key)) => {
-                leaf.insert(at, Entry { key, value });
+        let held = &mut self.leaves[held];
+        held.changed = true;
+        let leaf = held.span.leaf;
+        match at {
+            Ok(at) => {
+                let slot = &leaf.values()[at];
+                let value = slot.load();
+                slot.store(new.value);
+                Some(Taken {
+                    key: new.key,
+                    value,
+                })
+            }
+            Err(at) => {
+                let own = || key.take().map(|key| StoredKey::new(key, head));
+                let entry = Entry {
+                    key: new.key.or_else(own)?,
+                    value: new.value,
+                };
+                leaf.insert(at, entry);
                 leaf.note_insertion(at);
-                self.difference += 1;
+                self.growth += 1;
                 None
             }
-            (Err(_), None) => unreachable!("what is new has a key"),
-            // The key of what is replaced stays.
-            (Ok(at), key) => {
-                let slot = &leaf.values()[at];
-                let old = slot.load();
-                slot.store(value);
-                Some(Taken { key, value: old })
-            }
         }
     }
 }
 
-/// Tries to lock a leaf for a while.
-fn try_to_lock<'g, S: Spec>(leaf: LeafRef<'g, S>) -> Result<VersionGuard<'g>, Restart> {
-    let backoff = Backoff::new();
-    for _ in 0..TRIES {
-        if let Ok(lock) = leaf.lock().try_lock() {
-            return Ok(lock);
-        }
-        backoff.wait();
-    }
-    Err(Restart)
-}
-
-/// Shows entries of a leaf that this thread has locked.
-fn show<S: Spec>(
-    leaf: LeafRef<'_, S>,
-    mut indices: Range<usize>,
-    visit: &mut Visit<'_, S::Key, S::Value>,
-) -> ControlFlow<()> {
-    indices.try_for_each(|at| {
-        let entry = leaf.entry(at);
-        // SAFETY: the entry is in a leaf that this thread has locked.
-        unsafe {
-            entry
-                .key
-                .with(|key| entry.value.with(|value| visit(key, value)))
-        }
-    })
-}
-
-impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, '_, S> {
+impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
     type Taken = Taken<S>;
 
     fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
-        match self.find(&SearchKey::new(key)) {
-            Some((leaf, Ok(at))) => {
-                // SAFETY: the value is in a leaf that this thread has locked.
-                unsafe { leaf.values()[at].load().with(read) };
-                true
-            }
-            _ => false,
-        }
+        let probe = SearchKey::new(key);
+        let Some(leaf) = self.leaf_of(&probe) else {
+            return false;
+        };
+        let Ok(at) = find_in(leaf, &probe) else {
+            return false;
+        };
+        // SAFETY: the value is in a leaf that this thread has locked.
+        unsafe { leaf.values()[at].load().with(read) };
+        true
     }
 
     fn visit(
         &self,
         range: KeyRange<'_, S::Key>,
-        visit: &mut Visit<'_, S::Key, S::Value>,
+        visit: &mut dyn FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let bounds = SearchRange::new(range);
-        let mut leaf = match &bounds.low {
-            Bound::Included(low) | Bound::Excluded(low) => self.tree.leaf_of(low, self.guard),
-            Bound::Unbounded => self.tree.first(self.guard),
-        };
-        while self.has(leaf) {
-            let indices = bounds.indices_in(leaf, locked).unwrap_or(0..0);
-            let goes_on = indices.end == leaf.count();
-            show(leaf, indices, visit)?;
-            let Some(next) = leaf.next().filter(|_| goes_on) else {
-                break;
+        let position = bounds.start(Direction::Ascending);
+        let mut leaf = self.tree.retry(|| self.find(&position)).leaf;
+        while self.index_of(leaf).is_some() {
+            let Ok(indices) = bounds.indices_in(leaf, locked) else {
+                unreachable!("nothing is validated in a locked leaf");
             };
-            // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
-            leaf = unsafe { LeafRef::from_raw(next) };
+            let goes_on = indices.end == leaf.count();
+            for at in indices {
+                let entry = leaf.entry(at);
+                // SAFETY: the entry is in a leaf that this thread has locked.
+                unsafe {
+                    entry
+                        .key
+                        .with(|key| entry.value.with(|value| visit(key, value)))
+                }?;
+            }
+            match leaf.next() {
+                // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
+                Some(next) if goes_on => leaf = unsafe { LeafRef::from_raw(next) },
+                _ => break,
+            }
         }
         ControlFlow::Continue(())
     }
 
-    fn put(&mut self, key: S::Key, value: S::Value) -> Option<Taken<S>> {
-        let probe = SearchKey::new(&key);
-        let head = probe.head;
-        let place = self.find_with_room(&probe);
-        self.store(place, |is_new| {
-            let key = is_new.then(|| StoredKey::new(key, head));
-            (key, Packed::new(value))
-        })
+    fn put(&mut self, key: &mut Option<S::Key>, value: &mut Option<S::Value>) -> Option<Taken<S>> {
+        let place = self.search(key.as_ref()?)?;
+        let value = Packed::new(value.take()?);
+        self.store(place, key, Taken { key: None, value })
     }
 
     fn take(&mut self, key: &S::Key) -> Option<Taken<S>> {
         let probe = SearchKey::new(key);
-        let (leaf, at) = self.find_to_change(&probe);
-        let entry = leaf.entry(at.ok()?);
-        leaf.remove(at.ok()?);
-        self.difference -= 1;
-        if leaf.is_underfull()
-            && let Some(held) = self.leaves.get_mut(&leaf.as_ptr())
-        {
-            held.missed = Some(entry.key);
-        }
+        let leaf = self.leaf_of(&probe)?;
+        let at = find_in(leaf, &probe).ok()?;
+        let held = self.index_of(leaf)?;
+        let entry = leaf.entry(at);
+        leaf.remove(at);
+        self.growth -= 1;
+        let held = &mut self.leaves[held];
+        held.changed = true;
+        held.removed = Some(entry.key);
         Some(Taken {
             key: Some(entry.key),
             value: entry.value,
         })
     }
 
-    fn put_back(&mut self, key: S::Key, taken: Taken<S>) -> Option<Taken<S>> {
-        let probe = SearchKey::new(&key);
-        let head = probe.head;
-        let place = self.find_with_room(&probe);
-        self.store(place, |is_new| {
-            let stored = taken
-                .key
-                .or_else(|| is_new.then(|| StoredKey::new(key, head)));
-            (stored, taken.value)
-        })
+    fn put_back(&mut self, key: &mut Option<S::Key>, taken: Taken<S>) -> Option<Taken<S>> {
+        // It stays there if the search panics or finds no place.
+        self.loose.push(taken);
+        let place = self.search(key.as_ref()?)?;
+        let taken = self.loose.pop()?;
+        self.store(place, key, taken)
     }
 
     fn release(self, taken: Vec<Taken<S>>) {
-        let Self {
-            tree,
-            guard,
-            leaves,
-            difference,
-        } = self;
-        // Counted before others can remove what has been inserted here.
-        tree.len.add(difference);
         let mut underfull = Vec::new();
-        for held in leaves.into_values() {
-            let (leaf, lock, changed) = (held.leaf, held.lock, held.changed);
-            underfull.extend(held.missed.filter(|_| leaf.is_underfull()));
-            if changed {
-                drop(lock);
-            } else {
+        for HeldLeaf {
+            span: Span { leaf, lock, .. },
+            changed,
+            removed,
+        } in self.leaves
+        {
+            if !changed {
                 lock.unchanged();
+                continue;
             }
+            check_changed([leaf.node()]);
+            underfull.extend(removed.filter(|_| leaf.is_underfull()));
+            drop(lock);
         }
-        for Taken { key, value } in taken {
-            // SAFETY: this thread has unlinked them, and retires each once.
+        self.tree.len.add(self.growth);
+        for Taken { key, value } in taken.into_iter().chain(self.loose) {
+            // SAFETY: this thread alone has unlinked them, or has never linked them.
             unsafe {
-                value.retire(guard);
                 if let Some(key) = key {
-                    key.retire(guard);
+                    key.retire(self.guard);
                 }
+                value.retire(self.guard);
             }
         }
         for key in underfull {
             // SAFETY: the key was in a leaf after this thread was pinned.
-            unsafe { key.with(|key| tree.rebalance(&SearchKey::new(key), guard)) };
+            unsafe { key.search(|probe| self.tree.rebalance(&probe, self.guard)) };
         }
     }
 }
@@ -498,7 +481,14 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ste
     for OlcBTree<K, V, H, NODE_BYTES>
 {
     fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
-        self.tree.pop(direction, note)
+        self.tree.pop(direction, |entry| {
+            // SAFETY: the entry is in a leaf that this thread has locked.
+            unsafe {
+                entry
+                    .key
+                    .with(|key| entry.value.with(|value| note(key, value)))
+            };
+        })
     }
 
     fn remove_range_with(
@@ -506,25 +496,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ste
         range: KeyRange<'_, K>,
         note: &mut dyn FnMut(&dyn View<K, V>),
     ) -> usize {
-        self.tree.remove_range(range, |spans, guard| {
-            let order: Vec<_> = (spans.iter())
-                .map(|span| (span.leaf, span.indices.clone()))
-                .collect();
-            let mut held = HeldLeaves::new(&self.tree, guard);
-            for Span { leaf, lock, .. } in spans {
-                held.insert(leaf, lock, false);
-            }
-            transactional::show(&held, range, note);
-            let span = |(leaf, indices): (LeafRef<'_, _>, _)| {
-                let Locked { leaf, lock, .. } = held.leaves.remove(&leaf.as_ptr())?;
-                Some(Span {
-                    leaf,
-                    lock,
-                    indices,
-                })
-            };
-            order.into_iter().filter_map(span).collect()
-        })
+        self.tree
+            .remove_range_with(range, |held| show(held, range, note))
     }
 
     fn atomically(
@@ -533,20 +506,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ste
         step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
     ) {
         let guard = self.tree.collector.pin();
-        transactional::run(self.tree.hold_ranges(over, &guard), over, step);
+        run(self.tree.hold_all(over, &guard), over, step);
     }
 
     fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted {
-        let mut parts = Vec::new();
-        let mut from = None;
-        loop {
-            from = self.tree.pass(from.as_ref(), &mut parts);
-            if parts.iter().try_for_each(&mut *visit).is_break() || from.is_none() {
-                break;
-            }
-        }
-        let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.tree.counters;
-        Adapted::new(counter(&counters.splits), counter(&counters.merges))
+        self.tree.walk(visit)
     }
 }

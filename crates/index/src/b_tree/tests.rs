@@ -4,8 +4,11 @@ use super::OlcBTree;
 use super::layout::Plan;
 use crate::key::{ByteHead, KeyHead, NoHead};
 use crate::kit::Parameters;
-use crate::{Direction, KeyRange, NotSorted, OrderedIndex};
-use std::ops::Bound;
+use crate::{Direction, KeyRange, NotSorted, OrderedIndex, Transaction};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::{Bound, ControlFlow};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Nodes of sixteen entries.
 type Low<K, H = ByteHead> = OlcBTree<K, u32, H, 0>;
@@ -71,7 +74,7 @@ fn popping_from_either_end_leaves_nothing_behind() {
             tree.insert(key, 0);
         }
         for left in (0..3_000).rev() {
-            assert!(tree.tree.pop(direction, |_, _| ()).is_some());
+            assert!(tree.tree.pop(direction, |_| ()).is_some());
             if left % 500 == 0 {
                 tree.tree.check_at_rest();
             }
@@ -195,5 +198,209 @@ fn what_is_removed_during_a_long_visit_is_dropped_during_it() {
             seen.reverse();
         }
         assert_eq!(seen, Vec::from_iter(0..ENTRIES as u64));
+    }
+}
+
+/// Runs a step over everything on a tree and on a model.
+fn step<K, H>(
+    tree: &Low<K, H>,
+    model: &mut BTreeMap<K, u32>,
+    panics: bool,
+    changes: impl Iterator<Item = (K, Option<u32>)>,
+) where
+    K: Ord + Clone + Debug + Send + Sync + 'static,
+    H: KeyHead<K>,
+{
+    let before = model.clone();
+    let mut work = |step: &mut dyn Transaction<K, u32>,
+                    changes: &mut dyn Iterator<Item = (K, Option<u32>)>| {
+        for (key, value) in changes {
+            let was_present = match value {
+                Some(value) => (step.insert(key.clone(), value), model.insert(key, value)),
+                None => (step.remove(&key), model.remove(&key)),
+            };
+            assert_eq!(was_present.0, was_present.1.is_some());
+        }
+        let mut seen = Vec::new();
+        step.range(KeyRange::all(), &mut |key, value| {
+            seen.push((key.clone(), *value));
+            ControlFlow::Continue(())
+        });
+        assert!(seen.iter().map(|(key, value)| (key, value)).eq(&*model));
+        assert!(seen.iter().all(|(key, value)| {
+            let mut found = false;
+            step.get_with(key, &mut |got| found = got == value) && found
+        }));
+        assert!(!panics, "the step panics");
+    };
+    let mut changes = Some(changes);
+    let steps = tree.transactional().unwrap();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        steps.atomically(&[KeyRange::all()], &mut |step| {
+            work(step, &mut changes.take().expect("a step runs once"));
+        });
+    }));
+    assert_eq!(outcome.is_err(), panics);
+    if panics {
+        *model = before;
+    }
+    tree.tree.check_at_rest();
+    assert!(
+        tree.snapshot(KeyRange::all())
+            .unwrap()
+            .into_iter()
+            .eq(model.clone())
+    );
+    assert_eq!(tree.len(), model.len());
+}
+
+/// Steps under which leaves and inner nodes split while they are held, which are then undone, or
+/// remove everything again.
+fn steps_split_and_are_undone<K, H>(key: impl Fn(u64) -> K)
+where
+    K: Ord + Clone + Debug + Send + Sync + 'static,
+    H: KeyHead<K>,
+{
+    const KEYS: u64 = 3_000;
+    let orders: [fn(u64) -> u64; 3] = [|n| n, |n| KEYS - 1 - n, |n| mix(n) % KEYS];
+    for order in orders {
+        let (tree, mut model) = (Low::<K, H>::default(), BTreeMap::new());
+        let all = || (0..KEYS).map(|n| (key(order(n)), Some(n as u32)));
+        let none = || (0..KEYS).map(|n| (key(order(n)), None));
+        let mixed = |from: u64| {
+            (from..from + KEYS).map(|n| (key(mix(n) % KEYS), (n % 3 > 0).then_some(n as u32)))
+        };
+        step(&tree, &mut model, true, all());
+        // What has been split is merged again.
+        assert_eq!(tree.shape().get("leaves"), Some(1));
+        assert_eq!(tree.shape().get("depth"), Some(1));
+        step(&tree, &mut model, false, all().take(20));
+        step(&tree, &mut model, true, all());
+        step(&tree, &mut model, false, all());
+        assert!(tree.shape().get("depth").unwrap() > 2);
+        step(&tree, &mut model, true, none());
+        step(&tree, &mut model, true, mixed(1));
+        step(&tree, &mut model, false, mixed(2));
+        step(&tree, &mut model, true, none().chain(all()).chain(none()));
+        step(&tree, &mut model, false, none());
+        assert_eq!(tree.shape().get("leaves"), Some(1));
+    }
+}
+
+#[test]
+fn steps_over_numbers_split_what_they_hold_and_are_undone() {
+    steps_split_and_are_undone::<u64, ByteHead>(|number| number);
+}
+
+#[test]
+fn steps_over_strings_split_what_they_hold_and_are_undone() {
+    steps_split_and_are_undone::<String, ByteHead>(|n| format!("{:08}{n:05}", n % 4));
+}
+
+#[test]
+fn steps_over_keys_without_heads_split_what_they_hold_and_are_undone() {
+    steps_split_and_are_undone::<u64, NoHead>(|number| number);
+}
+
+/// What would make it fail: a new leaf that another thread can lock, or read, before the step that
+/// has split it ends; or a thread that waits for a leaf that it holds itself.
+#[test]
+fn no_thread_sees_a_part_of_a_step_that_splits() {
+    const KEYS: u64 = 200;
+    const ROUNDS: u32 = 60;
+    let tree = &Low::<u64>::default();
+    let starts = |writer: u64| [writer * KEYS, (10 + writer) * KEYS];
+    let keys_of = move |writer: u64| {
+        starts(writer)
+            .into_iter()
+            .flat_map(|start| start..start + KEYS)
+    };
+    let write = move |writer: u64, round: u32| {
+        let steps = tree.transactional().unwrap();
+        let ends = starts(writer).map(|start| (start, start + KEYS - 1));
+        let ranges = ends
+            .each_ref()
+            .map(|(low, high)| KeyRange::new(Bound::Included(low), Bound::Included(high)));
+        steps.atomically(&ranges, &mut |step| {
+            for key in keys_of(writer) {
+                if round.is_multiple_of(2) {
+                    step.insert(key, round);
+                } else {
+                    step.remove(&key);
+                }
+            }
+            assert!(round % 5 < 4, "this step is undone");
+        });
+    };
+    let read = move || {
+        let mut entries = Vec::new();
+        tree.scan(
+            KeyRange::all(),
+            Direction::Ascending,
+            usize::MAX,
+            &mut entries,
+        );
+        for writer in 0..2 {
+            let mut values = keys_of(writer).map(|key| {
+                let at = entries.binary_search_by_key(&key, |(key, _)| *key);
+                at.ok().map(|at| entries[at].1)
+            });
+            let first = values.next();
+            assert!(values.all(|value| Some(value) == first), "a part of a step");
+        }
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let outcome = catch_unwind(|| write(writer, round));
+                        assert_eq!(outcome.is_err(), round % 5 == 4);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(move || {
+            while !writers.iter().all(|writer| writer.is_finished()) {
+                read();
+            }
+        });
+    });
+    tree.tree.check_at_rest();
+}
+
+#[test]
+fn a_walk_shows_each_leaf_once_from_the_smallest_keys_to_the_largest() {
+    for length in [0, 10, 17, 100, 5_000] {
+        let tree = Low::<String>::default();
+        for n in 0..length {
+            tree.insert(format!("{:05}", mix(n) % 100_000), 0);
+        }
+        let mut parts = Vec::new();
+        let steps = tree.transactional().unwrap();
+        let adapted = steps.walk(&mut |part| {
+            // The closure may do anything.
+            tree.insert("00000".to_owned(), 1);
+            parts.push(part.clone());
+            ControlFlow::Continue(())
+        });
+        let shape = tree.shape();
+        assert_eq!(Some(parts.len() as u64), shape.get("leaves"));
+        assert_eq!(Some(adapted.splits), shape.get("splits"));
+        assert!(parts.is_sorted_by(|one, next| one.low < next.low) && parts[0].low.is_none());
+        for (number, part) in parts.iter().enumerate().skip(1) {
+            let low = part.low.as_ref().map_or(Bound::Unbounded, Bound::Included);
+            let next = parts.get(number + 1).and_then(|next| next.low.as_ref());
+            let range = KeyRange::new(low, next.map_or(Bound::Unbounded, Bound::Excluded));
+            let entries = tree.snapshot(range).unwrap().len();
+            assert_eq!(part.entries, Some(entries));
+            assert_eq!(part.waits, 0);
+        }
+        let mut shown = 0;
+        steps.walk(&mut |_| {
+            shown += 1;
+            ControlFlow::Break(())
+        });
+        assert_eq!(shown, 1);
     }
 }

@@ -136,9 +136,15 @@ impl<S: Spec> Tree<S> {
         count(&self.counters.restarts);
     }
 
-    /// The node that was the root a moment ago.
+    /// The root, with a version at which it was the root.
     #[inline(always)]
-    pub(super) fn last_root<'g>(&self, _: &'g Guard<'_>) -> NodeRef<'g, S> {
+    pub(super) fn root<'g>(&self, guard: &'g Guard<'_>) -> Result<Place<'g, S>, Restart> {
+        self.enter_root(self.root_node(guard))
+    }
+
+    /// The root at some moment. Reads no lock.
+    #[inline(always)]
+    pub(super) fn root_node<'g>(&self, _: &'g Guard<'_>) -> NodeRef<'g, S> {
         // Acquire: pairs with the release in `set_root`, for what the node was made with.
         let root = self.root.load(Ordering::Acquire);
         // SAFETY: a tree always has a root; a root that was read while this thread is pinned is not
@@ -146,15 +152,15 @@ impl<S: Spec> Tree<S> {
         unsafe { NodeRef::from_raw(NonNull::new_unchecked(root)) }
     }
 
-    /// The root, with a version at which it was the root.
+    /// Notes a version at which `node`, which [`root_node`](Self::root_node) gave, was the root.
     #[inline(always)]
-    pub(super) fn root<'g>(&self, guard: &'g Guard<'_>) -> Result<Place<'g, S>, Restart> {
-        let node = self.last_root(guard);
+    pub(super) fn enter_root<'g>(&self, node: NodeRef<'g, S>) -> Result<Place<'g, S>, Restart> {
+        let root = node.as_ptr();
         let version = node.lock().read()?;
         let moves = node.moves();
         // A node stops being the root only while it is locked. If `version` was noted after that,
         // this load sees the new root. Relaxed: the acquire in `read` orders it.
-        if self.root.load(Ordering::Relaxed) != node.as_ptr() {
+        if self.root.load(Ordering::Relaxed) != root {
             return Err(Restart);
         }
         Ok(Place {
@@ -258,8 +264,16 @@ impl<S: Spec> Tree<S> {
         level: u32,
         guard: &'g Guard<'_>,
     ) -> Result<Place<'g, S>, Restart> {
-        let position = Position::At(*probe);
-        let mut here = self.root(guard)?;
+        self.descend_from(self.root(guard)?, &Position::At(*probe), level)
+    }
+
+    /// Goes down from `here` to the node of `level` at a position. Reads no lock below that level.
+    pub(super) fn descend_from<'g>(
+        &self,
+        mut here: Place<'g, S>,
+        position: &Position<'_, S>,
+        level: u32,
+    ) -> Result<Place<'g, S>, Restart> {
         loop {
             match here.node.kind() {
                 Kind::Inner(inner) if inner.level() > level => {

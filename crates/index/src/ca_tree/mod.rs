@@ -43,8 +43,8 @@
 //!    that needs a boundary descends again while it holds the base node: from then on the route
 //!    nodes that bound it cannot be unlinked (invariant 5).
 //! 7. A thread that holds the lock of a base node waits only for base nodes with larger keys. A
-//!    join may need one with smaller keys, so it only tries. A thread locks `join` mutexes after
-//!    base nodes, and upwards.
+//!    join may need one with smaller keys, so it only tries; so does a step over several ranges,
+//!    from the second on. A thread locks `join` mutexes after base nodes, and upwards.
 //! 8. No thread drops a key under a lock, because `K::drop` may call the tree. A container keeps
 //!    the keys that it no longer needs, and the thread drops them after it has released the lock.
 //! 9. Keys may contradict one another, so a comparison alone never decides that a thread waits for
@@ -55,10 +55,10 @@
 //!
 //! # Consistency
 //!
-//! All operations are linearizable except `len`, `shape` and `range`, of which each batch is. A
-//! scan over several base nodes holds all their locks in shared mode until it has copied the
-//! entries. Reads that meet no writer write nothing to shared memory: see
-//! [`StatisticsLock`](tremula_sync::StatisticsLock).
+//! All operations are linearizable except `len`, `shape`, `walk` and `range`, of which each batch
+//! is. A scan over several base nodes holds all their locks in shared mode until it has copied the
+//! entries, and a step holds all its locks exclusively until it ends. Reads that meet no writer
+//! write nothing to shared memory: see [`StatisticsLock`](tremula_sync::StatisticsLock).
 //!
 //! # When to use it
 //!
@@ -506,7 +506,7 @@ where
         if range.is_empty() {
             0
         } else {
-            self.remove_from_bases(range, &self.collector.pin(), |held| held)
+            self.remove_from_bases(range, &self.collector.pin(), |_| ())
         }
     }
 

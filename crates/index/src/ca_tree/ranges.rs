@@ -10,7 +10,7 @@
 
 use super::descend::{Place, Position};
 use super::node::BaseState;
-use super::steps::HeldBase;
+use super::steps::HeldBases;
 use super::{CaTree, Container};
 use crate::contract::{Direction, KeyRange};
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 4;
 /// How often a thread that holds base nodes descends again to the next one, if the descent does not
 /// pass the boundary. After that the keys contradict one another, and the range ends there: the
 /// thread might otherwise wait for a base node that it holds itself, or for one with smaller keys.
-const STRAYS: usize = 100;
+pub(super) const STRAYS: usize = 100;
 
 /// A base node that a scan holds.
 type Held<'g, K, C> = (Place<'g, K, C>, ReadGuard<'g, BaseState<C>>);
@@ -190,14 +190,7 @@ impl<K: Ord + Clone, V: Clone, H, C: Container<K, V>> CaTree<K, V, H, C> {
                 quietest = Some((statistics, place.low));
             }
         }
-        if let Some((statistics, low)) = quietest
-            && statistics < self.config.statistics.join_below
-        {
-            self.adapt_at(
-                low.map_or(Position::First, |low| Position::At(low.into())),
-                guard,
-            );
-        }
+        self.join_quietest(quietest, guard);
     }
 }
 
@@ -220,94 +213,39 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
 }
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// Locks the base nodes of `range`, ascending, to change them.
-    pub(super) fn hold_range<'g>(
-        &self,
+    /// Removes every entry of `range`, as of one moment. Before that, calls `note` while all of the
+    /// range is locked.
+    pub(super) fn remove_from_bases<'g>(
+        &'g self,
         range: KeyRange<'_, K>,
         guard: &'g Guard<'_>,
-    ) -> Vec<HeldBase<'g, K, C>>
-    where
-        C: 'g,
-    {
-        let mut held = Vec::new();
-        let mut position = Some(Position::start(range.low, range.high, Direction::Ascending));
-        let mut boundary = None;
-        let mut strays = 0;
-        while let Some(here) = position {
-            let place = self.locate(here, guard);
-            if boundary.is_some_and(|from| !place.begins_at(from, Direction::Ascending)) {
-                strays += 1;
-                if strays > STRAYS {
-                    break;
-                }
-                continue;
-            }
-            let base = place.base.lock.write();
-            if base.valid {
-                (position, boundary) = self
-                    .beyond(&place, here, range, Direction::Ascending, guard)
-                    .unzip();
-                held.push((place, base));
-            } else {
-                // Replaced while this thread waited. The boundary where it began is still there.
-                self.adaptations.retry();
-            }
-        }
-        held
+        note: impl FnOnce(&HeldBases<'g, K, V, H, C>),
+    ) -> usize {
+        // Declared before the locks, so that these are dropped after all locks are released, even
+        // if user code panics: `K::drop` may call this tree.
+        let mut separator = None;
+        let removed;
+        let mut held = HeldBases::lock(self, &[range], guard);
+        note(&held);
+        removed = take_range(&mut held.containers(), range, &mut separator);
+        let count = removed.iter().map(Container::count).sum();
+        held.count(-isize::try_from(count).unwrap_or(isize::MAX));
+        held.unlock();
+        drop(removed);
+        count
     }
 
-    /// Unlocks base nodes that have changed, and adapts their grain.
-    pub(super) fn release_bases<'g>(&self, held: Vec<HeldBase<'g, K, C>>, guard: &'g Guard<'_>) {
-        let several = held.len() > 1;
-        let mut joinable = None;
-        for (place, mut base) in held {
-            if several {
-                let statistics = base.statistics() - self.config.range_discount;
-                base.set_statistics(statistics);
-                if statistics < self.config.statistics.join_below {
-                    joinable = Some(place.low);
-                }
-                drop(base);
-            } else {
-                self.adapt_if_asked(&place, base);
-            }
-        }
-        if let Some(low) = joinable {
+    /// Joins the base node with the lowest statistics of those that an operation has used, if they
+    /// are below the limit. `quietest` has these, and the boundary where the base node begins.
+    pub(super) fn join_quietest(&self, quietest: Option<(i32, Option<&K>)>, guard: &Guard<'_>) {
+        if let Some((statistics, low)) = quietest
+            && statistics < self.config.statistics.join_below
+        {
             self.adapt_at(
                 low.map_or(Position::First, |low| Position::At(low.into())),
                 guard,
             );
         }
-    }
-
-    /// Removes every entry of `range`, as of one moment. `note` sees the base nodes before that,
-    /// when all are locked.
-    pub(super) fn remove_from_bases<'g>(
-        &self,
-        range: KeyRange<'_, K>,
-        guard: &'g Guard<'_>,
-        note: impl FnOnce(Vec<HeldBase<'g, K, C>>) -> Vec<HeldBase<'g, K, C>>,
-    ) -> usize
-    where
-        K: 'g,
-        C: 'g,
-    {
-        // Declared first, so that these are dropped after all locks are released, even if user code
-        // panics: `K::drop` may call this tree.
-        let mut dropped = Vec::new();
-        let mut separator = None;
-        let mut held = note(self.hold_range(range, guard));
-        let mut containers: Vec<_> = held
-            .iter_mut()
-            .map(|(_, base)| &mut base.container)
-            .collect();
-        let removed = take_range(&mut containers, range, &mut separator);
-        let keys = containers.iter_mut().map(|c| c.take_dropped());
-        dropped.extend(keys);
-        let count = removed.iter().map(Container::count).sum();
-        self.len.add(-isize::try_from(count).unwrap_or(isize::MAX));
-        self.release_bases(held, guard);
-        count
     }
 }
 

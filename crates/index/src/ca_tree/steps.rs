@@ -1,139 +1,215 @@
-//! Steps over several base nodes, all of which are locked meanwhile, and closures under locks.
+//! Steps over several entries: the base nodes of all their keys, locked to write.
 //!
-//! A step locks the base nodes of its first range as the removal of a range does. It does not wait
-//! for those of the further ranges without end, but begins again after [`TRIES`]: so threads whose
-//! keys contradict one another do not wait for each other, nor one for itself.
+//! ```text
+//!  ranges       [ 3 … 9 ]          [ 60 ]   [ 64 … 90 ]
+//!  base nodes   [  … 8)[8 … 20)    [50 …    70)[70 …  )
+//!  locked by    write  write       try_write   try_write
+//! ```
+//!
+//! The base nodes of the first range are neighbours, so a thread waits for them in ascending order
+//! (invariant 7). Base nodes lie between those of one range and those of the next, so no common
+//! boundary shows which has the larger keys, and the keys may contradict one another (invariant 9).
+//! Therefore, from the second range on, a thread only tries. When a base node is not free, the
+//! thread releases all others, waits for that one alone, and starts again.
 
 use super::descend::{Place, Position};
-use super::node::BaseGuard;
+use super::node::{BaseGuard, BaseNode, NodeRef};
+use super::ranges::STRAYS;
 use super::{CaTree, Container};
+use crate::container::Dropped;
 use crate::contract::{Direction, KeyRange};
-use crate::transactional::{self, Adapted, HeldParts, Part, Steps, Transaction, View};
-use std::ops::ControlFlow;
+use crate::transactional::{Adapted, HeldParts, Part, Steps, Transaction, View, run, show};
+use std::ops::{Bound, ControlFlow};
+use tremula_sync::Backoff;
 use tremula_sync::atomic::Ordering;
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Backoff, Restart};
 
-/// How often a step tries to lock a base node of a further range.
-const TRIES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
+/// How often a thread that holds base nodes tries to lock one of a further range. Enough for the
+/// back-off to have yielded the core a few times, so that the other thread can finish a short step.
+#[cfg(not(any(loom, shuttle)))]
+const TRIES: usize = 10;
+#[cfg(any(loom, shuttle))]
+const TRIES: usize = 2;
 
-/// A base node that a thread has locked to change it.
-pub(super) type HeldBase<'g, K, C> = (Place<'g, K, C>, BaseGuard<'g, C>);
+/// How many splits may be linked and not counted yet: a thread that splits a base node counts this
+/// right after it has linked the route node.
+const UNCOUNTED: u64 = 100;
 
-/// The base nodes of a step.
-struct HeldBases<'t, 'g, K, V, H, C: Container<K, V>>
-where
-    K: Ord + Clone,
-{
-    tree: &'t CaTree<K, V, H, C>,
+/// The base nodes of some ranges, locked to write.
+pub(super) struct HeldBases<'g, K, V, H, C> {
+    tree: &'g CaTree<K, V, H, C>,
     guard: &'g Guard<'g>,
-    /// Ascending.
-    bases: Vec<HeldBase<'g, K, C>>,
+    /// Ascending by `low`, where each begins. That boundary may be too narrow (invariant 6) if a
+    /// range begins in the base node: but then the thread has come there by the lower bound of that
+    /// range, so no key of this range is below `low`; and a key of an earlier range is not in this
+    /// base node, or it would have been locked for that range.
+    bases: Vec<(Place<'g, K, C>, BaseGuard<'g, C>)>,
     /// By how much the number of entries has changed.
     difference: isize,
 }
 
-impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// Locks the base nodes of these ranges, which ascend.
-    fn lock_bases(&self, over: &[KeyRange<'_, K>], guard: &'g Guard<'_>) -> Vec<HeldBase<'g, K, C>>
-    where
-        C: 'g,
-    {
-        let backoff = Backoff::new();
+impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
+    /// Locks the base nodes of these ranges. Each range lies above those before it.
+    pub(super) fn lock(
+        tree: &'g CaTree<K, V, H, C>,
+        ranges: &[KeyRange<'_, K>],
+        guard: &'g Guard<'_>,
+    ) -> Self {
         loop {
-            if let Ok(held) = self.try_to_lock_bases(over, guard) {
-                return held;
-            }
-            self.adaptations.retry();
-            backoff.wait();
+            let mut held = Self {
+                tree,
+                guard,
+                bases: Vec::new(),
+                difference: 0,
+            };
+            let locked = ranges.iter().try_for_each(|range| held.lock_range(*range));
+            let Err(busy) = locked else { return held };
+            drop(held);
+            tree.adaptations.retry();
+            // Waits as a writer, so that the statistics count the contention.
+            drop(busy.lock.write());
         }
     }
 
-    fn try_to_lock_bases(
-        &self,
-        over: &[KeyRange<'_, K>],
-        guard: &'g Guard<'_>,
-    ) -> Result<Vec<HeldBase<'g, K, C>>, Restart>
-    where
-        C: 'g,
-    {
-        let Some((first, further)) = over.split_first() else {
-            return Ok(Vec::new());
-        };
-        let mut held = self.hold_range(*first, guard);
-        for range in further {
-            self.try_to_hold_range(*range, &mut held, guard)?;
-        }
-        Ok(held)
-    }
-
-    /// Adds the base nodes of a range to those that this thread has locked.
-    fn try_to_hold_range(
-        &self,
-        range: KeyRange<'_, K>,
-        held: &mut Vec<HeldBase<'g, K, C>>,
-        guard: &'g Guard<'_>,
-    ) -> Result<(), Restart>
-    where
-        C: 'g,
-    {
-        let ascending = Direction::Ascending;
-        let mut position = Some(Position::start(range.low, range.high, ascending));
+    /// Locks the base nodes of a range that lies above those locked before. Returns a base node
+    /// that is not free, if there are others that were locked before.
+    fn lock_range(&mut self, range: KeyRange<'_, K>) -> Result<(), &'g BaseNode<C>> {
+        let (tree, guard) = (self.tree, self.guard);
+        let may_wait = self.bases.is_empty();
+        let mut position = Some(Position::start(range.low, range.high, Direction::Ascending));
+        let mut boundary = None;
+        let mut strays = 0;
         while let Some(here) = position {
-            let place = self.locate(here, guard);
-            if !held.iter().any(|(other, _)| other.node == place.node) {
-                held.push(try_to_hold(self.locate(here, guard))?);
+            let place = tree.locate(here, guard);
+            if boundary.is_some_and(|from| !place.begins_at(from, Direction::Ascending)) {
+                strays += 1;
+                if strays > STRAYS {
+                    break;
+                }
+                continue;
             }
-            position =
-                (self.beyond(&place, here, range, ascending, guard)).map(|(beyond, _)| beyond);
+            // A range may begin in the base node in which the range before it ends.
+            let is_last = (self.bases.last()).is_some_and(|(last, _)| last.node == place.node);
+            let base = if is_last {
+                None
+            } else if may_wait {
+                Some(place.base.lock.write())
+            } else if let Some(base) = try_for_a_while(place.base) {
+                Some(base)
+            } else if self.holds(place.node) {
+                // The keys contradict one another: the range ends here.
+                break;
+            } else {
+                return Err(place.base);
+            };
+            if base.as_ref().is_some_and(|base| !base.valid) {
+                // Replaced while this thread waited. The boundary where it began is still there.
+                tree.adaptations.retry();
+                continue;
+            }
+            (position, boundary) = tree
+                .beyond(&place, here, range, Direction::Ascending, guard)
+                .unzip();
+            self.bases.extend(base.map(|base| (place, base)));
         }
         Ok(())
     }
-}
 
-fn try_to_hold<'g, K, C>(place: Place<'g, K, C>) -> Result<HeldBase<'g, K, C>, Restart> {
-    let backoff = Backoff::new();
-    for _ in 0..TRIES {
-        if let Some(base) = place.base.lock.try_write() {
-            return if base.valid {
-                Ok((place, base))
-            } else {
-                Err(Restart)
-            };
-        }
-        backoff.wait();
+    fn holds(&self, node: NodeRef<'_, K, C>) -> bool {
+        self.bases.iter().any(|(place, _)| place.node == node)
     }
-    Err(Restart)
-}
 
-impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'_, '_, K, V, H, C> {
-    /// The index of the base node of a key; `None` only if keys contradict one another.
-    fn position(&self, key: &K) -> Option<usize> {
-        // By a descent, because the boundaries of the first may be too narrow (invariant 6).
-        let place = self.tree.locate(Position::At(key.into()), self.guard);
+    pub(super) fn containers(&mut self) -> Vec<&mut C> {
         self.bases
-            .iter()
-            .position(|(held, _)| held.node == place.node)
+            .iter_mut()
+            .map(|(_, base)| &mut base.container)
+            .collect()
     }
 
-    #[track_caller]
-    fn container(&mut self, key: &K) -> &mut C {
-        let at = self.position(key);
-        let base = at.and_then(|at| self.bases.get_mut(at));
-        let Some((_, base)) = base else {
-            panic!("the keys of a step contradict one another");
+    /// Counts entries that have been added, or removed if the number is negative.
+    pub(super) fn count(&mut self, difference: isize) {
+        self.difference += difference;
+    }
+
+    /// Unlocks all base nodes, and then drops the keys that they no longer need. A single base node
+    /// is split or joined if its statistics are beyond a limit. Several have their statistics
+    /// lowered, and the one with the lowest is joined if they are below the limit.
+    pub(super) fn unlock(self) {
+        // Declared before the locks, so that the keys are dropped after all locks are released,
+        // even if user code panics: `K::drop` may call this tree.
+        let dropped: Vec<Dropped<K>>;
+        let Self {
+            tree,
+            guard,
+            mut bases,
+            difference,
+        } = self;
+        // Counted before a base node is split, because a split runs user code, which may panic.
+        if difference != 0 {
+            tree.len.add(difference);
+        }
+        dropped = if const { std::mem::needs_drop::<K>() } {
+            let keys = bases
+                .iter_mut()
+                .map(|(_, base)| base.container.take_dropped());
+            keys.collect()
+        } else {
+            Vec::new()
         };
-        &mut base.container
+        if bases.len() == 1 {
+            if let Some((place, base)) = bases.pop() {
+                tree.adapt_if_asked(&place, base);
+            }
+        } else {
+            let mut quietest: Option<(i32, Option<&K>)> = None;
+            for (place, mut base) in bases {
+                let statistics = base.statistics() - tree.config.range_discount;
+                base.set_statistics(statistics);
+                drop(base);
+                if quietest.is_none_or(|(least, _)| statistics < least) {
+                    quietest = Some((statistics, place.low));
+                }
+            }
+            tree.join_quietest(quietest, guard);
+        }
+        drop(dropped);
+    }
+
+    /// The index of the base node that is responsible for a key of the ranges. If there is a range,
+    /// there is a base node.
+    fn index_of(&self, key: &K) -> usize {
+        let begins_before = |low: &K| low <= key;
+        self.bases
+            .partition_point(|(place, _)| place.low.is_none_or(begins_before))
+            .saturating_sub(1)
+    }
+
+    fn container(&self, key: &K) -> &C {
+        &self.bases[self.index_of(key)].1.container
+    }
+
+    fn container_mut(&mut self, key: &K) -> &mut C {
+        let index = self.index_of(key);
+        &mut self.bases[index].1.container
     }
 }
 
-impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_, '_, K, V, H, C> {
-    type Taken = V;
+fn try_for_a_while<C>(base: &BaseNode<C>) -> Option<BaseGuard<'_, C>> {
+    let backoff = Backoff::new();
+    (0..TRIES).find_map(|tried| {
+        if tried > 0 {
+            backoff.wait();
+        }
+        base.lock.try_write()
+    })
+}
+
+impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_, K, V, H, C> {
+    /// A value, with the stored key if the entry has been removed.
+    type Taken = (Option<K>, V);
 
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        let base = self.position(key).and_then(|at| self.bases.get(at));
-        let value = base.and_then(|(_, base)| base.container.get(key));
-        value.map(read).is_some()
+        self.container(key).get(key).map(read).is_some()
     }
 
     fn visit(
@@ -141,33 +217,47 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_,
         range: KeyRange<'_, K>,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        (self.bases.iter())
-            .try_for_each(|(_, base)| base.container.visit(range, Direction::Ascending, visit))
+        let first = match range.low {
+            Bound::Included(low) | Bound::Excluded(low) => self.index_of(low.key()),
+            Bound::Unbounded => 0,
+        };
+        self.bases
+            .iter()
+            .skip(first)
+            .take_while(|(place, _)| place.low.is_none_or(|low| range.ends_after(low)))
+            .try_for_each(|(_, base)| {
+                let each = &mut |key: &K, value: &V| visit(key, value);
+                base.container.visit(range, Direction::Ascending, each)
+            })
     }
 
-    fn put(&mut self, key: K, value: V) -> Option<V> {
-        let old = self.container(&key).insert(key, value);
-        self.difference += isize::from(old.is_none());
-        old
+    fn put(&mut self, key: &mut Option<K>, value: &mut Option<V>) -> Option<Self::Taken> {
+        let container = self.container_mut(key.as_ref()?);
+        let old = container.insert(key.take()?, value.take()?);
+        self.count(old.is_none().into());
+        old.map(|value| (None, value))
     }
 
-    fn take(&mut self, key: &K) -> Option<V> {
-        let old = self.container(key).remove(key);
-        self.difference -= isize::from(old.is_some());
-        old
+    fn take(&mut self, key: &K) -> Option<Self::Taken> {
+        let (stored, value) = self.container_mut(key).remove_entry(key)?;
+        self.count(-1);
+        Some((Some(stored), value))
     }
 
-    fn put_back(&mut self, key: K, taken: V) -> Option<V> {
-        self.put(key, taken)
+    fn put_back(
+        &mut self,
+        key: &mut Option<K>,
+        (stored, value): Self::Taken,
+    ) -> Option<Self::Taken> {
+        let container = self.container_mut(key.as_ref()?);
+        let old = container.insert(stored.or_else(|| key.take())?, value);
+        self.count(old.is_none().into());
+        old.map(|value| (None, value))
     }
 
-    fn release(mut self, taken: Vec<V>) {
-        self.tree.len.add(self.difference);
-        let dropped: Vec<_> = (self.bases.iter_mut())
-            .map(|(_, base)| base.container.take_dropped())
-            .collect();
-        self.tree.release_bases(self.bases, self.guard);
-        drop((dropped, taken));
+    fn release(self, taken: Vec<Self::Taken>) {
+        self.unlock();
+        drop(taken);
     }
 }
 
@@ -180,9 +270,9 @@ where
     fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
         self.pop(direction, |container| {
             let (key, value) = match direction {
-                Direction::Ascending => container.first(),
-                Direction::Descending => container.last(),
-            }?;
+                Direction::Ascending => container.first()?,
+                Direction::Descending => container.last()?,
+            };
             note(key, value);
             match direction {
                 Direction::Ascending => container.pop_first(),
@@ -196,16 +286,8 @@ where
         range: KeyRange<'_, K>,
         note: &mut dyn FnMut(&dyn View<K, V>),
     ) -> usize {
-        let guard = self.collector.pin();
-        self.remove_from_bases(range, &guard, |bases| {
-            let held = HeldBases {
-                tree: self,
-                guard: &guard,
-                bases,
-                difference: 0,
-            };
-            transactional::show(&held, range, note);
-            held.bases
+        self.remove_from_bases(range, &self.collector.pin(), |held| {
+            show(held, range, note);
         })
     }
 
@@ -215,54 +297,284 @@ where
         step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
     ) {
         let guard = self.collector.pin();
-        let held = HeldBases {
-            tree: self,
-            guard: &guard,
-            bases: self.lock_bases(over, &guard),
-            difference: 0,
-        };
-        transactional::run(held, over, step);
+        run(HeldBases::lock(self, over, &guard), over, step);
     }
 
     fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted {
-        let mut next = None;
+        let adaptations = &self.adaptations;
+        let mut low = None;
+        let mut shown = 0;
         loop {
-            let (part, high) = self.pass(next.as_ref());
-            if visit(&part).is_break() || high.is_none() {
+            let (part, high) = self.part_from(low);
+            shown += 1;
+            // Every part but the first begins at a route node of its own, made by a split. If there
+            // are more parts, the keys contradict one another, and the walk might go in a circle.
+            let splits = adaptations.splits.load(Ordering::Relaxed) + UNCOUNTED;
+            if visit(&part).is_break() || high.is_none() || shown > splits {
                 break;
             }
-            next = high;
+            low = high;
         }
-        let read = |counter: &tremula_sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Adapted::new(
-            read(&self.adaptations.splits),
-            read(&self.adaptations.joins),
+            adaptations.splits.load(Ordering::Relaxed),
+            adaptations.joins.load(Ordering::Relaxed),
         )
     }
 }
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
-    /// Looks at the base node of a key, or at the first, and returns where the next one begins.
-    fn pass(&self, from: Option<&K>) -> (Part<K>, Option<K>) {
-        let position = from.map_or(Position::First, |key| Position::At(key.into()));
+    /// The base node that begins at the boundary `low`, or contains it by now, and a copy of the
+    /// boundary where it ends.
+    fn part_from(&self, low: Option<K>) -> (Part<K>, Option<K>) {
+        let guard = self.collector.pin();
+        let position = low
+            .as_ref()
+            .map_or(Position::First, |low| Position::At(low.into()));
         loop {
-            // Pinned for one base node at a time, so that what others remove meanwhile is freed.
-            let guard = self.collector.pin();
             let place = self.locate(position, &guard);
-            let entries = match place.base.lock.try_read_unbiased() {
-                Some(base) if base.valid => Some(base.container.count()),
-                // Replaced: there is another in its place.
-                Some(_) => continue,
-                None => None,
-            };
-            let (waits, others) = place.base.lock.acquisitions();
-            let acquisitions = u64::from(waits) + u64::from(others);
-            let part = Part::new(from.cloned(), entries, waits.into(), acquisitions);
-            // If keys contradict one another, the walk might not end.
-            let high = place
-                .high
-                .filter(|high| from.is_none_or(|from| from < *high));
-            return (part, high.cloned());
+            let lock = &place.base.lock;
+            let (mut high, mut entries) = (place.high, None);
+            if let Some(base) = lock.try_read_unbiased() {
+                if !base.valid {
+                    drop(base);
+                    self.adaptations.retry();
+                    continue;
+                }
+                entries = Some(base.container.count());
+                // The boundary that the first descent passed may be too narrow (invariant 6).
+                high = self.locate(position, &guard).high;
+            }
+            let (waits, others) = lock.acquisitions();
+            let acquisitions = waits.wrapping_add(others);
+            let high = high.cloned();
+            return (
+                Part::new(low, entries, waits.into(), acquisitions.into()),
+                high,
+            );
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ca_tree::CaTreeConfig;
+    use crate::{CaTree, OrderedIndex, Transactional};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+    use tremula_sync::StatisticsConfig;
+    use tremula_sync::atomic::AtomicBool;
+
+    const KEYS: u64 = 256;
+
+    /// A tree of the keys below [`KEYS`], each with itself as its value, in many base nodes. Writes
+    /// under one lock keep splitting it; steps over several leave it as it is.
+    fn split_tree() -> CaTree<u64, u64> {
+        let statistics = StatisticsConfig::default()
+            .contended(0)
+            .uncontended(-1)
+            .split_above(3);
+        let config = CaTreeConfig::default()
+            .statistics(statistics)
+            .range_discount(0);
+        let tree = CaTree::with_config(config);
+        for key in (0..KEYS).map(|number| number * 37 % KEYS) {
+            tree.insert(key, key);
+        }
+        assert!(tree.shape().get("base_nodes").unwrap() > 8);
+        tree
+    }
+
+    fn steps(tree: &CaTree<u64, u64>) -> &dyn Transactional<u64, u64> {
+        tree.transactional().unwrap()
+    }
+
+    fn entries(tree: &CaTree<u64, u64>) -> Vec<(u64, u64)> {
+        OrderedIndex::snapshot(tree, KeyRange::all()).unwrap()
+    }
+
+    fn parts(tree: &CaTree<u64, u64>) -> Vec<Part<u64>> {
+        let mut parts = Vec::new();
+        steps(tree).walk(&mut |part| {
+            parts.push(part.clone());
+            ControlFlow::Continue(())
+        });
+        parts
+    }
+
+    fn included<'k>(low: &'k u64, high: &'k u64) -> KeyRange<'k, u64> {
+        KeyRange::new(Bound::Included(low), Bound::Included(high))
+    }
+
+    /// Changes entries in base nodes of every range.
+    fn change(step: &mut dyn Transaction<u64, u64>) {
+        for key in 20..=120 {
+            assert!(step.insert(key, 1000 + key), "{key} was there");
+        }
+        assert_eq!(step.remove_range(included(&30, &110)), 81);
+        assert!(step.remove(&3) && !step.remove(&3) && !step.insert(3, 7));
+        for key in 200..210 {
+            assert!(step.remove(&key));
+        }
+        assert!(!step.insert(KEYS + 5, 9));
+        let mut seen = Vec::new();
+        step.range(KeyRange::all(), &mut |key, value| {
+            seen.push((*key, *value));
+            ControlFlow::Continue(())
+        });
+        let expected = [(3, 7)]
+            .into_iter()
+            .chain((20..30).chain(111..=120).map(|key| (key, 1000 + key)))
+            .chain((210..KEYS).map(|key| (key, key)))
+            .chain([(KEYS + 5, 9)]);
+        assert!(seen.into_iter().eq(expected));
+    }
+
+    fn change_atomically(tree: &CaTree<u64, u64>, then: fn()) {
+        let ranges = [
+            KeyRange::new(Bound::Included(&200), Bound::Unbounded),
+            included(&20, &120),
+            KeyRange::only(&3),
+        ];
+        steps(tree).atomically(&ranges, &mut |step| {
+            change(step);
+            then();
+        });
+    }
+
+    /// Fails if a change goes to another base node than the one that is responsible for its key, or
+    /// if the number of entries is wrong.
+    #[test]
+    fn a_step_over_several_base_nodes_changes_each_key_in_its_own() {
+        let tree = split_tree();
+        change_atomically(&tree, || ());
+        tree.check_at_rest();
+        assert_eq!(tree.len(), entries(&tree).len());
+        assert_eq!(tree.len() as u64, KEYS - 81 - 10 + 1);
+        assert_eq!(tree.get(&25), Some(1025));
+        assert_eq!(tree.get(&205), None);
+        assert_eq!(
+            steps(&tree).pop_with(Direction::Descending, &mut |_, _| ()),
+            Some((KEYS + 5, 9))
+        );
+    }
+
+    /// Fails if a step that panics leaves a change in one of its base nodes, or a lock.
+    #[test]
+    fn a_step_over_several_base_nodes_that_panics_changes_nothing() {
+        let tree = split_tree();
+        let before = entries(&tree);
+        let step = AssertUnwindSafe(|| change_atomically(&tree, || panic!("on purpose")));
+        assert!(catch_unwind(step).is_err());
+        tree.check_at_rest();
+        assert_eq!(tree.len() as u64, KEYS);
+        assert_eq!(entries(&tree), before);
+        let note = AssertUnwindSafe(|| {
+            steps(&tree).remove_range_with(KeyRange::all(), &mut |_| panic!("on purpose"));
+        });
+        assert!(catch_unwind(note).is_err());
+        assert_eq!(entries(&tree), before);
+        assert_eq!(tree.remove_range(KeyRange::all()) as u64, KEYS);
+    }
+
+    /// Fails, by never ending, if a thread waits for a base node of a further range without
+    /// releasing the others, or for one that it holds itself.
+    #[test]
+    fn threads_that_lock_ranges_in_contradictory_orders_come_back() {
+        let tree = split_tree();
+        let orders: [&[u64]; 3] = [&[10, 100, 200], &[200, 100, 10], &[100, 200, 10, 100, 100]];
+        thread::scope(|scope| {
+            for order in orders {
+                let tree = &tree;
+                scope.spawn(move || {
+                    let ranges: Vec<_> = order.iter().map(KeyRange::only).collect();
+                    for _ in 0..2_000 {
+                        let guard = tree.collector.pin();
+                        HeldBases::lock(tree, &ranges, &guard).unlock();
+                    }
+                });
+            }
+        });
+        tree.check_at_rest();
+    }
+
+    /// Fails if a step does not wait for a base node of a further range, or if it keeps another one
+    /// locked while it waits for long.
+    #[test]
+    fn a_step_that_waits_for_a_further_range_lets_others_use_the_first() {
+        let tree = &split_tree();
+        let (held, done) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                steps(tree).atomically(&[KeyRange::only(&200)], &mut |step| {
+                    held.store(true, Ordering::Release);
+                    while !done.load(Ordering::Acquire) {
+                        thread::yield_now();
+                    }
+                    step.insert(200, 0);
+                });
+            });
+            while !held.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            scope.spawn(|| {
+                let ranges = [KeyRange::only(&10), KeyRange::only(&200)];
+                steps(tree).atomically(&ranges, &mut |step| {
+                    step.get_with(&200, &mut |value| assert_eq!(*value, 0));
+                    step.insert(10, 1);
+                });
+            });
+            for value in 0..1_000 {
+                tree.insert(10, value + 2);
+            }
+            assert_ne!(tree.get(&10), Some(1));
+            done.store(true, Ordering::Release);
+        });
+        assert_eq!(tree.get(&10), Some(1));
+    }
+
+    /// Fails if a walk misses a base node or shows it twice, if it waits for one that is locked, or
+    /// if it holds a lock while its closure runs.
+    #[test]
+    fn a_walk_shows_each_base_node_once_and_holds_no_lock() {
+        let tree = split_tree();
+        let all = parts(&tree);
+        assert_eq!(Some(all.len() as u64), tree.shape().get("base_nodes"));
+        assert!(all.is_sorted_by(|one, next| one.low < next.low) && all[0].low.is_none());
+        assert_eq!(
+            all.iter().filter_map(|part| part.entries).sum::<usize>(),
+            tree.len()
+        );
+        assert!(all.iter().all(|part| part.waits <= part.acquisitions));
+
+        let guard = tree.collector.pin();
+        let held = HeldBases::lock(&tree, &[included(&100, &120)], &guard);
+        let locked = held.bases.len();
+        let hidden = parts(&tree)
+            .iter()
+            .filter(|part| part.entries.is_none())
+            .count();
+        assert_eq!(hidden, locked);
+        held.unlock();
+
+        let adapted = steps(&tree).walk(&mut |_| {
+            for key in 0..KEYS {
+                tree.insert(key, 0);
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(Some(adapted.splits), tree.shape().get("splits"));
+    }
+
+    /// Fails if steps over several base nodes do not make the tree coarse again.
+    #[test]
+    fn steps_over_several_base_nodes_join_them() {
+        let mut tree = split_tree();
+        tree.config.range_discount = 2_000;
+        for _ in 0..KEYS {
+            steps(&tree).atomically(&[KeyRange::all()], &mut |_| ());
+        }
+        tree.check_at_rest();
+        assert_eq!(tree.shape().get("base_nodes"), Some(1));
     }
 }

@@ -121,6 +121,18 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// Removes `key`. O(log n).
     fn remove(&mut self, key: &K) -> Option<V>;
 
+    /// Removes `key`, and returns the stored key, or a copy of it, with the value. O(log n).
+    fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
+        let mut stored = None;
+        let _ = self.visit(KeyRange::only(key), Direction::Ascending, &mut |key, _| {
+            stored = Some(key.clone());
+            ControlFlow::Break(())
+        });
+        let value = self.remove(key)?;
+        // The order of the keys contradicts itself if one search finds the key and the other not.
+        Some((stored.unwrap_or_else(|| key.clone()), value))
+    }
+
     /// Calls `decide` once with the value under `key` and applies its decision. Returns the value
     /// that was replaced or removed, and the change in the number of entries: −1, 0 or 1.
     /// O(log n).

@@ -111,6 +111,24 @@ impl<S: Spec> Tree<S> {
                 route.right.load()
             };
         }
+        self.parent_anywhere(wanted)
+    }
+
+    /// The same, for a route node that its key does not lead to: it is not linked any more, or the
+    /// order of the keys contradicts itself. Looks at all route nodes.
+    #[cold]
+    fn parent_anywhere(&self, wanted: NodePtr<S>) -> Result<(Option<NodePtr<S>>, usize), Unlinked> {
+        let mut waiting = vec![(None, 1, self.root.load())];
+        while let Some((above, depth, node)) = waiting.pop() {
+            if node == wanted {
+                return Ok((above, depth));
+            }
+            // SAFETY: as in `locate_below`.
+            if let Node::Route(route) = unsafe { node.as_ref() } {
+                let below = |link: &Link<S>| (Some(node), depth + 1, link.load());
+                waiting.extend([below(&route.left), below(&route.right)]);
+            }
+        }
         Err(Unlinked)
     }
 }

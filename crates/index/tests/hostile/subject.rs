@@ -84,6 +84,48 @@ fn decide(random: &mut Random) -> impl FnMut(Option<&Value>) -> Update<Value> + 
     }
 }
 
+/// Does something over a range under locks, if the engine can.
+fn step<const FORM: u8>(
+    map: &dyn OrderedIndex<Key<FORM>, Value>,
+    operation: &str,
+    range: KeyRange<'_, Key<FORM>>,
+    random: &mut Random,
+) {
+    let Some(steps) = map.transactional() else {
+        return;
+    };
+    let keys = [Key::any(), Key::any(), Key::any()];
+    let look_at_all = &mut |key: &Key<FORM>, value: &Value| {
+        look_at_entry(key, value);
+        ControlFlow::Continue(())
+    };
+    if operation == "step" {
+        let over = [
+            range,
+            KeyRange::only(&keys[0]),
+            KeyRange::only(&keys[1]),
+            KeyRange::only(&keys[2]),
+        ];
+        steps.atomically(&over, &mut |step| {
+            for _ in 0..random.below(9) {
+                let key = &keys[random.below(3) as usize];
+                match random.below(5) {
+                    0 | 1 => drop(step.insert(key.clone(), Value::new())),
+                    2 => drop(step.remove(key)),
+                    3 => drop(step.get_with(key, &mut look)),
+                    _ => step.range(range, look_at_all),
+                }
+            }
+            if random.below(9) == 0 {
+                step.remove_range(range);
+            }
+        });
+        steps.walk(&mut |_| ControlFlow::Continue(()));
+    } else if random.below(4) == 0 {
+        steps.remove_range_with(range, &mut |view| view.range(KeyRange::all(), look_at_all));
+    }
+}
+
 impl<const FORM: u8> Subject for Index<FORM> {
     fn operations(&self) -> &'static [&'static str] {
         &[
@@ -122,6 +164,10 @@ impl<const FORM: u8> Subject for Index<FORM> {
             "range_from_both_ends",
             "snapshot",
             "remove_range",
+            "pop_with",
+            "remove_range_with",
+            "step",
+            "step",
             "len",
             "shape",
         ]
@@ -210,6 +256,11 @@ impl<const FORM: u8> Subject for Index<FORM> {
                 map.remove_range(range);
                 return;
             }
+            "pop_with" => (map.transactional())
+                .and_then(|steps| steps.pop_with(direction, &mut look_at_entry))
+                .into_iter()
+                .collect(),
+            "remove_range_with" | "step" => return step(map, operation, range, random),
             "shape" => return drop(map.shape()),
             _ => {
                 map.len();

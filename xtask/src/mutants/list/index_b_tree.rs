@@ -29,8 +29,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_does_not_look_at_the_root_again",
         file: "crates/index/src/b_tree/tree.rs",
-        original: "        if self.root.load(Ordering::Relaxed) != node.as_ptr() {",
-        replacement: "        if node.as_ptr().is_null() {",
+        original: "        if self.root.load(Ordering::Relaxed) != root {",
+        replacement: "        if root.is_null() {",
         why: "A reader takes the left half of what was the root for the whole tree.",
         checker: Checker {
             flavour: Flavour::Loom,

@@ -117,12 +117,7 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     }
 
     #[inline]
-    pub(super) fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
-        self.remove_sought(SearchKey::new(key))
-    }
-
-    #[inline]
-    fn remove_sought(&mut self, key: SearchKey<'_, K, H>) -> Option<(K, V)> {
+    pub(super) fn remove_sought(&mut self, key: SearchKey<'_, K, H>) -> Option<(K, V)> {
         let leaf = Self::leaf_of_mut(&mut self.root, key)?;
         let at = leaf.keys().find(key).ok()?;
         if leaf.len() > Self::SMALL {

@@ -140,9 +140,13 @@ where
 
     #[inline]
     fn remove(&mut self, key: &K) -> Option<V> {
-        let (key, value) = self.remove_entry(key)?;
+        let (key, value) = self.remove_sought(SearchKey::new(key))?;
         self.dropped.keep(key);
         Some(value)
+    }
+
+    fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
+        self.remove_sought(SearchKey::new(key))
     }
 
     fn update(
