@@ -360,21 +360,19 @@ struct Shown<'s, K, H> {
     over: &'s [KeyRange<'s, K>],
 }
 
-impl<K: Ord, H> Shown<'_, K, H> {
-    #[track_caller]
-    fn check(&self, key: &K) {
-        let above = self.over.partition_point(|range| range.starts_before(key));
-        let range = above.checked_sub(1).and_then(|at| self.over.get(at));
-        assert!(
-            range.is_some_and(|range| range.ends_after(key)),
-            "a key lies outside the ranges of its step: name it in the call of `atomically`"
-        );
-    }
+#[track_caller]
+fn assert_within<K: Ord>(over: &[KeyRange<'_, K>], key: &K) {
+    let above = over.partition_point(|range| range.starts_before(key));
+    let range = above.checked_sub(1).and_then(|at| over.get(at));
+    assert!(
+        range.is_some_and(|range| range.ends_after(key)),
+        "a key lies outside the ranges of its step: name it in the call of `atomically`"
+    );
 }
 
 impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Shown<'_, K, H> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        self.check(key);
+        assert_within(self.over, key);
         self.held.get_with(key, read)
     }
 
@@ -489,33 +487,27 @@ impl<K: Ord + Clone, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
 
 impl<K: Ord + Clone, V, H: HeldParts<K, V>> Transaction<K, V> for Step<'_, K, V, H> {
     fn insert(&mut self, key: K, value: V) -> bool {
-        self.unneeded.push((None, None));
-        let at = self.unneeded.len() - 1;
-        let given = &mut self.unneeded[at];
-        given.1 = Some(value);
-        let copy = {
-            let key = given.0.insert(key);
-            let shown = Shown {
-                held: &self.held,
-                over: self.over,
-            };
-            shown.check(key);
+        let at = self.unneeded.len();
+        self.unneeded.push((Some(key), Some(value)));
+        let (key, value) = &mut self.unneeded[at];
+        let copy = key.as_ref().map(|key| {
+            assert_within(self.over, key);
             key.clone()
-        };
-        self.undo.push((Some(copy), Change::Nothing));
-        let before = self.held.put(&mut given.0, &mut given.1);
+        });
+        self.undo.push((copy, Change::Nothing));
+        let before = self.held.put(key, value);
         let was_present = before.is_some();
         if let Some((_, change)) = self.undo.last_mut() {
             *change = before.map_or(Change::Inserted, Change::Took);
         }
-        if given.0.is_none() || !needs_drop::<K>() {
+        if key.is_none() || !needs_drop::<K>() {
             self.unneeded.pop();
         }
         was_present
     }
 
     fn remove(&mut self, key: &K) -> bool {
-        self.shown().check(key);
+        assert_within(self.over, key);
         self.undo.push((Some(key.clone()), Change::Nothing));
         self.take(self.undo.len() - 1)
     }

@@ -322,8 +322,8 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     }
 
     /// The head of a key, and where it is or belongs, as by [`room_for`](Self::room_for). All user
-    /// code that may panic runs here, before anything is changed. (A leaf may have been split, which
-    /// no other thread can tell.)
+    /// code that may panic runs here, before anything is changed. (A leaf may have been split,
+    /// which no other thread can tell.)
     fn search(&mut self, key: &S::Key) -> Option<(u64, usize, SearchResult)> {
         let probe = SearchKey::new(key);
         let (held, at) = self.room_for(&probe)?;

@@ -13,6 +13,7 @@ mod index_common;
 mod index_keys;
 mod index_lfca_tree;
 mod index_masstree;
+mod index_steps;
 mod mailbox;
 mod papers_bw_tree;
 mod papers_series;
@@ -80,6 +81,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         papers_series::MUTANTS,
         index_lfca_tree::MUTANTS,
         index_masstree::MUTANTS,
+        index_steps::MUTANTS,
         papers_skip_list::MUTANTS,
         mailbox::MUTANTS,
         server::MUTANTS,
