@@ -113,11 +113,11 @@ fn bad_flags_are_named() {
         (&["--threads", "0"], "--threads"),
         (
             &["--engine", "btree"],
-            "unknown engine 'btree'; there are: ca_tree lfca_tree b_tree art masstree aspen locked",
+            "unknown engine 'btree'; there are: aspen ca_tree lfca_tree b_tree art masstree locked",
         ),
         (
             &["--engine", "skip_list"],
-            "unknown engine 'skip_list'; there are: ca_tree lfca_tree b_tree art masstree aspen locked",
+            "unknown engine 'skip_list'; there are: aspen ca_tree lfca_tree b_tree art masstree locked",
         ),
         (&["--bind", "nowhere"], "--bind"),
         (&["--max-argument", "1tb"], "'1tb' is not a number of bytes"),

@@ -365,6 +365,8 @@ macro_rules! index_engines {
             /// # Ok::<(), tremula_index::UnknownEngine>(())
             /// ```
             pub enum Engine {
+                /// [`Aspen`]: leaves that compute where a key lies, found by routes.
+                Aspen = aspen: Aspen, Compared, OneMoment, transactional;
                 /// [`CaTree`]: the contention-adapting search tree.
                 CaTree = ca_tree: CaTree, Compared, OneMoment, holds_keys, transactional;
                 /// [`LfcaTree`]: the lock-free contention-adapting tree.
@@ -375,8 +377,6 @@ macro_rules! index_engines {
                 Art = art: Art, Bytes, OneMoment;
                 /// [`Masstree`]: the trie of B+trees.
                 Masstree = masstree: Masstree, Bytes, OneMoment;
-                /// [`Aspen`]: leaves that compute where a key lies, found by routes.
-                Aspen = aspen: Aspen, Compared, OneMoment, transactional;
                 /// [`Locked`]: one readers-writer lock over a sequential tree.
                 Locked = locked: Locked, Compared, OneMoment, holds_keys;
             }

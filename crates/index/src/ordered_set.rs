@@ -1,10 +1,11 @@
 //! A set of ordered keys.
 
 use crate::contract::Shape;
+use crate::key::BuiltInHead;
 use crate::ordered_map::FormRange;
 use crate::ordered_map::{self, Range};
 use crate::{
-    ByteKey, CaTree, Direction, KeyForm, NotSorted, OrderedIndex, OrderedMap, RegisteredEngine,
+    Aspen, ByteKey, Direction, KeyForm, NotSorted, OrderedIndex, OrderedMap, RegisteredEngine,
     Storable,
 };
 use std::fmt;
@@ -24,7 +25,7 @@ use std::ops::RangeBounds;
 /// assert!(seen.contains(&"heron"));
 /// assert!(seen.iter().eq(["heron", "wren"]));
 /// ```
-pub struct OrderedSet<K, E = CaTree<K, ()>> {
+pub struct OrderedSet<K, E = Aspen<K, (), BuiltInHead>> {
     map: OrderedMap<K, (), E>,
 }
 
@@ -39,7 +40,7 @@ fn key<K>((key, ()): (K, ())) -> K {
 }
 
 impl<K: Ord + Storable> OrderedSet<K> {
-    /// An empty set on a contention-adapting tree.
+    /// An empty set on the engine that [`OrderedMap::new`] takes.
     #[must_use]
     pub fn new() -> Self {
         Self::of(OrderedMap::new())

@@ -1,12 +1,13 @@
 //! What a user of Aspen may rely on beyond the contract: memory that comes to use again.
 #![cfg(not(any(loom, shuttle)))]
 
+use std::cmp::Reverse;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use tremula_index::key::ByteHead;
-use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex, kit};
+use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex, OrderedMap, kit};
 
 type Map<const UNITS: usize> = Aspen<u64, u64, ByteHead, UNITS>;
 
@@ -217,4 +218,32 @@ fn a_value_that_is_being_read_outlives_its_removal() {
     assert_eq!(calls, 1);
     drop(map);
     assert!(dropped.load(Relaxed), "leaked");
+}
+
+/// Fails if the heads of short numbers, whose lowest bits tell nothing, lie too far apart for arrays.
+#[test]
+fn short_numbers_that_follow_one_another_lie_in_arrays() {
+    fn dense<K: Copy + Ord + Send + Sync + 'static>(keys: impl Iterator<Item = K>) -> (u64, u64) {
+        let map = OrderedMap::new();
+        let keys: Vec<_> = keys.collect();
+        for key in &keys {
+            map.insert(*key, 7_u64);
+        }
+        assert!(map.iter().map(|(key, _)| key).eq(keys));
+        let shape = map.shape();
+        let figure = |name| shape.get(name).unwrap_or_else(|| panic!("{name}: {shape:?}"));
+        (figure("dense_leaves"), figure("leaves"))
+    }
+    for (dense, leaves) in [
+        dense(0..20_000_u32),
+        dense(-10_000..10_000_i32),
+        dense(0..20_000_u16),
+        dense(0..20_000_u64),
+        dense((0x4E00..0x9000).filter_map(char::from_u32)),
+    ] {
+        assert!(10 * dense >= 9 * leaves && leaves > 10, "{dense} of {leaves}");
+    }
+    // Small keys that are not numbers are compared.
+    let map: OrderedMap<_, _> = [(Reverse(1_u8), 'a'), (Reverse(2), 'b')].into();
+    assert!(map.iter().eq([(Reverse(2), 'b'), (Reverse(1), 'a')]));
 }

@@ -132,14 +132,19 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
         assert_eq!(phases, expected.concat());
         let times = record.series.iter().map(|moment| moment.seconds);
         assert!(times.is_sorted(), "{record:?}");
-        let has_grain = !["aspen", "b_tree", "locked"].contains(&record.engine.as_str());
-        for moment in &record.series {
-            assert_eq!(moment.figures.contains_key("base_nodes"), has_grain);
+        let grain = match record.engine.as_str() {
+            "aspen" => Some("contention_splits"),
+            "b_tree" | "locked" => None,
+            _ => Some("base_nodes"),
+        };
+        for name in ["base_nodes", "contention_splits"] {
+            let has_it = grain == Some(name);
+            for moment in &record.series {
+                assert_eq!(moment.figures.contains_key(name), has_it, "{record:?}");
+            }
+            let noted = format!("{name}_after_scan");
+            assert_eq!(record.figures.contains_key(&noted), has_it, "{record:?}");
         }
-        assert_eq!(
-            record.figures.contains_key("base_nodes_after_scan"),
-            has_grain
-        );
         assert!(record.figures.contains_key("hammer_mops") && record.mops > 0.0);
     }
     for record in &records {

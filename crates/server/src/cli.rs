@@ -33,8 +33,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Index that holds the keys: ca_tree, lfca_tree, b_tree, art, masstree, aspen or locked
-    #[arg(long, value_name = "ENGINE", default_value_t = Engine::CaTree, value_parser = parse_engine)]
+    /// Index that holds the keys: aspen, ca_tree, lfca_tree, b_tree, art, masstree or locked
+    #[arg(long, value_name = "ENGINE", default_value_t = Engine::Aspen, value_parser = parse_engine)]
     pub engine: Engine,
 
     /// Refuse clients from other machines: yes or no

@@ -15,7 +15,8 @@
 //! no fence, and follows one pointer into memory that is not in the cache.
 //!
 //! All this needs keys that their heads determine ([`KeyHead::IS_KEY`]): integers, and whatever has
-//! a byte form of up to eight bytes. Of other keys the map is an [`OlcBTree`].
+//! a byte form of up to eight bytes. Of other keys the map is an [`OlcBTree`], which compares their
+//! heads first if they have any.
 //!
 //! # The formats of a leaf
 //!
@@ -103,8 +104,8 @@ use crate::b_tree::OlcBTree;
 use crate::bulk::{Ascending, NotSorted};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::form::{Form, Sought};
-use crate::key::head::{head_is_key, head_of_form};
-use crate::key::{ByteHead, ByteKey, KeyHead};
+use crate::key::head::head_is_key;
+use crate::key::{ByteHead, ByteKey, KeyHead, NoHead};
 use crate::kit::Parameters;
 use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
 use numbers::Numbers;
@@ -116,8 +117,10 @@ pub const DEFAULT_UNITS: usize = 8;
 /// A concurrent ordered map whose leaves compute where a key lies. The [module](self) says how it
 /// works.
 ///
-/// `H` provides the heads of keys. `UNITS` is the number of units of 512 bytes in the largest block
-/// of a leaf, from 1 to 8.
+/// `H` provides the heads of keys: [`ByteHead`] those of their byte forms, and
+/// [`BuiltInHead`](crate::key::BuiltInHead), with which
+/// [`OrderedMap::new`](crate::OrderedMap::new) makes maps of any keys, those of numbers and strings.
+/// `UNITS` is the number of units of 512 bytes in the largest block of a leaf, from 1 to 8.
 ///
 /// ```
 /// use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex};
@@ -140,12 +143,7 @@ pub const DEFAULT_UNITS: usize = 8;
 /// map.scan(KeyRange::all(), Direction::Descending, 3, &mut last);
 /// assert_eq!(last, [(3999, 3), (3998, 2), (3997, 1)]);
 /// ```
-pub struct Aspen<K, V, H = ByteHead, const UNITS: usize = DEFAULT_UNITS>
-where
-    K: Ord + Storable,
-    V: Storable,
-    H: KeyHead<K>,
-{
+pub struct Aspen<K, V, H = ByteHead, const UNITS: usize = DEFAULT_UNITS> {
     map: Map<K, V, H, UNITS>,
 }
 
@@ -154,9 +152,22 @@ where
     clippy::large_enum_variant,
     reason = "a map has one of them, and is not one of many"
 )]
-enum Map<K: Ord + Storable, V: Storable, H: KeyHead<K>, const UNITS: usize> {
+enum Map<K, V, H, const UNITS: usize> {
     Numbers(Numbers<Parameters<K, V, H>, UNITS>),
-    Compared(OlcBTree<K, V, H>),
+    Headed(OlcBTree<K, V, H>),
+    Compared(OlcBTree<K, V, NoHead>),
+}
+
+impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const UNITS: usize> Map<K, V, H, UNITS> {
+    fn new() -> Self {
+        if !H::suits() {
+            Self::Compared(OlcBTree::default())
+        } else if head_is_key::<K, H>() {
+            Self::Numbers(Numbers::new())
+        } else {
+            Self::Headed(OlcBTree::default())
+        }
+    }
 }
 
 impl<K: ByteKey, V: Storable, const UNITS: usize> Aspen<K, V, ByteHead, UNITS> {
@@ -190,15 +201,16 @@ where
     /// # Ok::<(), NotSorted>(())
     /// ```
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
-        let map = if head_is_key::<K, H>() {
-            let numbers = Numbers::new();
-            for entry in Ascending::new(entries.into_iter()) {
-                let (key, value) = entry?;
-                numbers.insert(key, value);
+        let map = match Map::new() {
+            Map::Numbers(numbers) => {
+                for entry in Ascending::new(entries.into_iter()) {
+                    let (key, value) = entry?;
+                    numbers.insert(key, value);
+                }
+                Map::Numbers(numbers)
             }
-            Map::Numbers(numbers)
-        } else {
-            Map::Compared(OlcBTree::from_sorted(entries)?)
+            Map::Headed(_) => Map::Headed(OlcBTree::from_sorted(entries)?),
+            Map::Compared(_) => Map::Compared(OlcBTree::from_sorted(entries)?),
         };
         Ok(Self { map })
     }
@@ -211,12 +223,7 @@ where
     H: KeyHead<K>,
 {
     fn default() -> Self {
-        let map = if head_is_key::<K, H>() {
-            Map::Numbers(Numbers::new())
-        } else {
-            Map::Compared(OlcBTree::default())
-        };
-        Self { map }
+        Self { map: Map::new() }
     }
 }
 
@@ -225,12 +232,14 @@ macro_rules! on_map {
     ($self:ident, $map:ident => $work:expr) => {
         match &$self.map {
             Map::Numbers($map) => $work,
+            Map::Headed($map) => $work,
             Map::Compared($map) => $work,
         }
     };
     ($self:ident, $map:ident => $numbers:expr, $compared:expr) => {
         match &$self.map {
             Map::Numbers($map) => $numbers,
+            Map::Headed($map) => $compared,
             Map::Compared($map) => $compared,
         }
     };
@@ -259,7 +268,7 @@ where
     }
 
     fn can_seek(&self, form: &dyn Form<K>) -> bool {
-        head_of_form::<K, H>(form).is_some()
+        on_map!(self, map => map.can_seek(form), OrderedIndex::can_seek(map, form))
     }
 
     fn seek(&self, form: &dyn Form<K>, read: &mut dyn FnMut(&V)) -> bool {

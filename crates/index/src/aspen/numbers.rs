@@ -2,9 +2,9 @@
 
 use super::words::{Batch, Change, Cursor, Entry, Keys, Locks, Words};
 use crate::contract::{Direction, KeyRange, Update};
-use crate::form::Sought;
+use crate::form::{Form, Sought};
 use crate::key::KeyHead;
-use crate::key::head::head_of_sought;
+use crate::key::head::{head_of_form, head_of_sought};
 use crate::kit::{OwnedValue, Packed, Spec, key_of_head};
 use crate::transactional::{self, Adapted, DoStep, HeldParts, Part, Visit};
 use std::marker::PhantomData;
@@ -13,11 +13,13 @@ use std::ptr;
 use tremula_sync::reclaim::{Collector, Guard};
 
 /// A map of keys that their heads determine.
-pub(super) struct Numbers<S: Spec, const UNITS: usize> {
+pub(super) struct Numbers<S, const UNITS: usize> {
     words: Words<UNITS>,
     /// For values that are not words. They lie in boxes, which a reader may be looking at.
     collector: Collector,
-    owns: PhantomData<S::Value>,
+    /// Drops the values. Stored, so that the type needs no bounds on keys and values.
+    free: fn(&mut Words<UNITS>),
+    owns: PhantomData<fn(S) -> S>,
 }
 
 /// The value of a word.
@@ -45,18 +47,44 @@ fn retire<S: Spec>(words: Vec<u64>, guard: Option<&Guard<'_>>) {
     }
 }
 
+/// A number for each key, in their order: the head without the bits that tell nothing, so that the
+/// numbers of short keys which follow one another do so too.
+#[inline(always)]
+fn number_of<S: Spec>(key: &S::Key) -> u64 {
+    S::Head::head(key) >> S::Head::SPARE_BITS
+}
+
+/// The key of a number.
+#[inline(always)]
+fn key_of<S: Spec>(number: u64) -> S::Key {
+    key_of_head::<S>(number << S::Head::SPARE_BITS)
+}
+
+/// The greatest number that is not above a bound, and whether it is below. (A bound may be a form
+/// that is longer than any key.)
+fn number_below<S: Spec>(bound: Sought<'_, S::Key>) -> (u64, bool) {
+    let head = head_of_sought::<S::Key, S::Head>(bound);
+    let number = head >> S::Head::SPARE_BITS;
+    (number, number << S::Head::SPARE_BITS != head)
+}
+
 /// The keys of a range; `None` if it has no keys.
 fn keys_of<S: Spec>(range: KeyRange<'_, S::Key>) -> Option<Keys> {
-    let head = head_of_sought::<S::Key, S::Head>;
     let first = match range.low {
         Bound::Unbounded => 0,
-        Bound::Included(low) => head(low),
-        Bound::Excluded(low) => head(low).checked_add(1)?,
+        Bound::Included(low) => match number_below::<S>(low) {
+            (below, true) => below.checked_add(1)?,
+            (number, false) => number,
+        },
+        Bound::Excluded(low) => number_below::<S>(low).0.checked_add(1)?,
     };
     let last = match range.high {
         Bound::Unbounded => u64::MAX,
-        Bound::Included(high) => head(high),
-        Bound::Excluded(high) => head(high).checked_sub(1)?,
+        Bound::Included(high) => number_below::<S>(high).0,
+        Bound::Excluded(high) => match number_below::<S>(high) {
+            (below, true) => below,
+            (number, false) => number.checked_sub(1)?,
+        },
     };
     (first <= last).then_some(Keys { first, last })
 }
@@ -76,9 +104,9 @@ impl<S: Spec> super::words::Sink for Collected<'_, S> {
     #[inline]
     fn take(&mut self, entries: &[Entry]) {
         if Packed::<S::Value>::is_word() && !self.has_started_again {
-            let pairs = entries.iter().map(|(head, word)| {
+            let pairs = entries.iter().map(|(number, word)| {
                 // SAFETY: the value is a word.
-                (key_of_head::<S>(*head), unsafe {
+                (key_of::<S>(*number), unsafe {
                     packed::<S>(*word).take()
                 })
             });
@@ -111,6 +139,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         Self {
             words: Words::new(),
             collector: Collector::new(),
+            free: free::<S, UNITS>,
             owns: PhantomData,
         }
     }
@@ -133,31 +162,39 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         }
     }
 
+    /// Whether the key that a form stands for can be told.
+    pub(super) fn can_seek(&self, form: &dyn Form<S::Key>) -> bool {
+        head_of_form::<S::Key, S::Head>(form).is_some()
+    }
+
     #[inline]
     pub(super) fn get_with<'k, R>(
         &self,
         key: impl Into<Sought<'k, S::Key>>,
         read: impl FnOnce(&S::Value) -> R,
     ) -> Option<R> {
-        let head = head_of_sought::<S::Key, S::Head>(key.into());
+        let (number, is_below) = number_below::<S>(key.into());
+        if is_below {
+            return None;
+        }
         if Packed::<S::Value>::is_word() {
             // SAFETY: the value is a word.
             return self
                 .words
-                .get(head)
+                .get(number)
                 .map(|word| unsafe { packed::<S>(word).with(read) });
         }
         let _guard = self.collector.pin();
         // SAFETY: read and validated while this thread was pinned.
         self.words
-            .get(head)
+            .get(number)
             .map(|word| unsafe { packed::<S>(word).with(read) })
     }
 
     pub(super) fn get_many(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>) {
         out.reserve(keys.len());
         let _guard = self.pin();
-        self.words.get_many(keys.iter().map(S::Head::head), |word| {
+        self.words.get_many(keys.iter().map(number_of::<S>), |word| {
             // SAFETY: as in `get_with`.
             out.push(word.map(|word| unsafe { packed::<S>(word).with(S::Value::clone) }));
         });
@@ -166,18 +203,18 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
     #[inline]
     pub(super) fn insert(&self, key: S::Key, value: S::Value) -> Option<S::Value> {
         // First, since it may panic: a word is not dropped.
-        let head = S::Head::head(&key);
+        let number = number_of::<S>(&key);
         let guard = self.pin();
         let word = word_of::<S>(value);
-        let old = self.words.change(head, |_| Change::Put(word))?;
+        let old = self.words.change(number, |_| Change::Put(word))?;
         Some(Self::hand_out(old, guard.as_ref()))
     }
 
     pub(super) fn insert_if_absent(&self, key: S::Key, value: S::Value) -> Result<(), S::Value> {
-        let head = S::Head::head(&key);
+        let number = number_of::<S>(&key);
         let mut value = Some(value);
         self.words
-            .change(head, |old| match value.take_if(|_| old.is_none()) {
+            .change(number, |old| match value.take_if(|_| old.is_none()) {
                 Some(value) => Change::Put(word_of::<S>(value)),
                 None => Change::Keep,
             });
@@ -190,7 +227,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         decide: impl FnOnce(Option<&S::Value>) -> Update<S::Value>,
     ) -> Option<S::Value> {
         let guard = self.pin();
-        let old = self.words.change(S::Head::head(&key), |old| {
+        let old = self.words.change(number_of::<S>(&key), |old| {
             let decision = match old {
                 // SAFETY: the value is in a leaf that this thread has locked.
                 Some(word) => unsafe { packed::<S>(word).with(|value| decide(Some(value))) },
@@ -208,7 +245,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
     #[inline]
     pub(super) fn remove(&self, key: &S::Key) -> Option<S::Value> {
         let guard = self.pin();
-        let old = self.words.remove(S::Head::head(key))?;
+        let old = self.words.remove(number_of::<S>(key))?;
         Some(Self::hand_out(old, guard.as_ref()))
     }
 
@@ -219,9 +256,9 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
     ) -> Option<(S::Key, S::Value)> {
         let guard = self.pin();
         let mut popped = None;
-        let (_, word) = self.words.pop(direction, |(head, word)| {
+        let (_, word) = self.words.pop(direction, |(number, word)| {
             // Made before the entry is removed, since it may panic.
-            let key = popped.insert(key_of_head::<S>(head));
+            let key = popped.insert(key_of::<S>(number));
             // SAFETY: the value is in a leaf that this thread has locked.
             unsafe { packed::<S>(word).with(|value| note(key, value)) };
         })?;
@@ -238,10 +275,10 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         let mut entry: Option<Entry> = None;
         self.words
             .collect(keys_of::<S>(range)?, direction, 1, &mut entry);
-        let (head, word) = entry?;
+        let (number, word) = entry?;
         // SAFETY: as in `get_with`.
         let value = unsafe { packed::<S>(word).with(S::Value::clone) };
-        Some((key_of_head::<S>(head), value))
+        Some((key_of::<S>(number), value))
     }
 
     pub(super) fn scan(
@@ -264,10 +301,10 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         };
         self.words.collect(keys, direction, limit, &mut collected);
         let Collected { out, entries, .. } = collected;
-        out.extend(entries.into_iter().map(|(head, word)| {
+        out.extend(entries.into_iter().map(|(number, word)| {
             // SAFETY: as in `get_with`.
             let value = unsafe { packed::<S>(word).with(S::Value::clone) };
-            (key_of_head::<S>(head), value)
+            (key_of::<S>(number), value)
         }));
     }
 
@@ -284,8 +321,8 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
             // however long the visit takes.
             let _guard = self.pin();
             self.words.advance(&mut cursor, direction, &mut entries);
-            for (head, word) in entries.iter() {
-                let key = key_of_head::<S>(*head);
+            for (number, word) in entries.iter() {
+                let key = key_of::<S>(*number);
                 // SAFETY: as in `get_with`.
                 if unsafe { packed::<S>(*word).with(|value| visit(&key, value)) }.is_break() {
                     return;
@@ -345,7 +382,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         let mut next = Some(0);
         while let Some(key) = next {
             let leaf = self.words.pass(key);
-            let low = leaf.first.map(key_of_head::<S>);
+            let low = leaf.first.map(key_of::<S>);
             let part = Part::new(low, Some(leaf.entries), leaf.waits.into(), leaf.changes);
             next = match visit(&part) {
                 ControlFlow::Continue(()) => leaf.next,
@@ -380,7 +417,7 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
     type Taken = u64;
 
     fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
-        let word = self.locks.get(S::Head::head(key));
+        let word = self.locks.get(number_of::<S>(key));
         // SAFETY: the value is in a leaf that this thread has locked.
         word.map(|word| unsafe { packed::<S>(word).with(read) })
             .is_some()
@@ -394,26 +431,26 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
         let Some(keys) = keys_of::<S>(range) else {
             return ControlFlow::Continue(());
         };
-        self.locks.visit(keys, |(head, word)| {
-            let key = key_of_head::<S>(head);
+        self.locks.visit(keys, |(number, word)| {
+            let key = key_of::<S>(number);
             // SAFETY: as in `get_with`.
             unsafe { packed::<S>(word).with(|value| visit(&key, value)) }
         })
     }
 
     fn put(&mut self, key: &mut Option<S::Key>, value: &mut Option<S::Value>) -> Option<u64> {
-        let head = S::Head::head(key.as_ref()?);
-        let place = self.locks.place(head);
+        let number = number_of::<S>(key.as_ref()?);
+        let place = self.locks.place(number);
         self.locks.put(place, word_of::<S>(value.take()?))
     }
 
     fn take(&mut self, key: &S::Key) -> Option<u64> {
-        let place = self.locks.place(S::Head::head(key));
+        let place = self.locks.place(number_of::<S>(key));
         self.locks.take(place)
     }
 
     fn put_back(&mut self, key: &mut Option<S::Key>, taken: u64) -> Option<u64> {
-        let place = self.locks.place(S::Head::head(key.as_ref()?));
+        let place = self.locks.place(number_of::<S>(key.as_ref()?));
         self.locks.put(place, taken)
     }
 
@@ -423,12 +460,16 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
     }
 }
 
-impl<S: Spec, const UNITS: usize> Drop for Numbers<S, UNITS> {
+impl<S, const UNITS: usize> Drop for Numbers<S, UNITS> {
     fn drop(&mut self) {
-        if !Packed::<S::Value>::is_word() {
-            // SAFETY: no other thread uses the map any more, and each value is in one leaf.
-            self.words
-                .each_value(|word| drop(unsafe { packed::<S>(word).take() }));
-        }
+        (self.free)(&mut self.words);
+    }
+}
+
+/// Drops the values of a map that is being dropped.
+fn free<S: Spec, const UNITS: usize>(words: &mut Words<UNITS>) {
+    if !Packed::<S::Value>::is_word() {
+        // SAFETY: no other thread uses the map any more, and each value is in one leaf.
+        words.each_value(|word| drop(unsafe { packed::<S>(word).take() }));
     }
 }

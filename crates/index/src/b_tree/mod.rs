@@ -172,12 +172,7 @@ pub const DEFAULT_FILL: usize = 90;
 /// tree.get_many(&Vec::from_iter(0..16), &mut found);
 /// assert!(found.iter().all(Option::is_some));
 /// ```
-pub struct OlcBTree<K, V, H = ByteHead, const NODE_BYTES: usize = DEFAULT_NODE_BYTES>
-where
-    K: Ord + Storable,
-    V: Storable,
-    H: KeyHead<K>,
-{
+pub struct OlcBTree<K, V, H = ByteHead, const NODE_BYTES: usize = DEFAULT_NODE_BYTES> {
     tree: Tree<Parameters<K, V, H, NODE_BYTES>>,
 }
 

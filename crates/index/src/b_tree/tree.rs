@@ -9,7 +9,7 @@ use tremula_sync::reclaim::{Collector, Guard};
 use tremula_sync::{CachePadded, Restart, StripedCounter, Version, retry};
 
 /// The algorithm behind [`OlcBTree`](super::OlcBTree).
-pub(super) struct Tree<S: Spec> {
+pub(super) struct Tree<S> {
     /// Changed only under the lock of the node that it leads to.
     root: AtomicPtr<Header>,
     /// The first leaf. It is never unlinked: a split makes a right neighbour, a merge unlinks one.
@@ -17,7 +17,9 @@ pub(super) struct Tree<S: Spec> {
     pub(super) len: CachePadded<StripedCounter>,
     pub(super) counters: CachePadded<Counters>,
     pub(super) collector: Collector,
-    owns: PhantomData<(S::Key, S::Value)>,
+    /// Frees the tree below its root. Stored, so that the type needs no bounds on keys and values.
+    free: unsafe fn(NonNull<Header>),
+    owns: PhantomData<fn(S) -> S>,
 }
 
 /// What the tree has decided so far, and what it consists of. Written only where the shape changes
@@ -42,11 +44,12 @@ pub(super) fn discount(counter: &AtomicU64) {
 }
 
 // SAFETY: the links own nodes of keys and values, all of which are `Send`; nothing is tied to a
-// thread.
-unsafe impl<S: Spec> Send for Tree<S> {}
+// thread. A tree can only be made for an `S` that is a `Spec`. Were that a bound here, a value that
+// has a map of such values in it could not be shown to be `Send`.
+unsafe impl<S> Send for Tree<S> {}
 // SAFETY: threads share keys and values by shared reference (`Sync`), and any thread may free them
 // (`Send`): a `Spec` guarantees both.
-unsafe impl<S: Spec> Sync for Tree<S> {}
+unsafe impl<S> Sync for Tree<S> {}
 
 pub(super) type Position<'k, S> = kit::Position<SearchKey<'k, S>>;
 
@@ -121,6 +124,7 @@ impl<S: Spec> Tree<S> {
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
             collector: Collector::new(),
+            free: free_root::<S>,
             owns: PhantomData,
         }
     }
@@ -286,12 +290,23 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-impl<S: Spec> Drop for Tree<S> {
+impl<S> Drop for Tree<S> {
     fn drop(&mut self) {
         let root = self.root.load(Ordering::Relaxed);
-        // SAFETY: no other thread uses the tree any more; each node and entry is linked once.
-        unsafe { free_subtree::<S>(NodeRef::from_raw(NonNull::new_unchecked(root))) };
+        // SAFETY: never null; no other thread uses the tree any more, and each node and entry is
+        // linked once.
+        unsafe { (self.free)(NonNull::new_unchecked(root)) };
     }
+}
+
+/// Frees the tree below a root.
+///
+/// # Safety
+///
+/// As for [`free_subtree`].
+unsafe fn free_root<S: Spec>(root: NonNull<Header>) {
+    // SAFETY: passed on to the caller.
+    unsafe { free_subtree::<S>(NodeRef::from_raw(root)) };
 }
 
 /// Frees a node, its entries and all nodes below it.

@@ -5,7 +5,7 @@
 //! asks at run time. The functions that ask are generic and inlined, so that an optimised build
 //! knows the answer for each `K`, and no question is left.
 
-use super::head::hash_of;
+use super::head::{hash_of, spare_bits};
 use super::strings::{bytes_of, is_string};
 use super::{ByteKey, KeyHead, head_of};
 use crate::contract::Storable;
@@ -118,15 +118,24 @@ fn from_head<K: 'static>(head: u64) -> Option<K> {
     }
 }
 
-/// The heads of built-in keys. All other keys have one and the same head.
+/// The heads of the *built-in keys*, whose byte form is found at run time: integers, `bool`, `char`,
+/// `String`, `Vec<u8>`, their boxed, counted (`Arc`), `'static` and `Cow` forms, `CString`,
+/// `OsString`. Keys of other types have none, and are compared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum BuiltInHead {}
+pub enum BuiltInHead {}
 
 impl<K: 'static> KeyHead<K> for BuiltInHead {
     type Word = u64;
 
     // Wrong for small keys that are not built in; those get no map with these heads.
     const IS_KEY: bool = is_small::<K>();
+
+    const SPARE_BITS: u32 = spare_bits(size_of::<K>());
+
+    #[inline]
+    fn suits() -> bool {
+        is_built_in::<K>()
+    }
 
     #[inline]
     fn head(key: &K) -> u64 {
@@ -225,6 +234,11 @@ mod tests {
             "{key:?}"
         );
         assert_eq!(BuiltIn::<K>::HEAD_IS_KEY, K::HEAD_IS_KEY, "{key:?}");
+        if K::HEAD_IS_KEY {
+            let spare = <BuiltInHead as KeyHead<K>>::SPARE_BITS;
+            assert_eq!(spare, <ByteHead as KeyHead<K>>::SPARE_BITS, "{key:?}");
+            assert!(head.trailing_zeros() >= spare, "{key:?}");
+        }
         assert_eq!(
             <BuiltInHead as KeyHead<K>>::key(key.head()),
             K::from_head(key.head())

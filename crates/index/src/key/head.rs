@@ -43,6 +43,21 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// the key type has a `Drop` of its own.
     const IS_KEY: bool;
 
+    /// How many of the lowest bits of a head tell nothing, if [`IS_KEY`](Self::IS_KEY): they are 0
+    /// in the head of every key.
+    #[doc(hidden)]
+    const SPARE_BITS: u32 = 0;
+
+    /// Whether these heads are made for keys of this type. If not, no method is called.
+    #[doc(hidden)]
+    #[inline]
+    fn suits() -> bool
+    where
+        K: 'static,
+    {
+        true
+    }
+
     /// The head of a key.
     fn head(key: &K) -> u64;
 
@@ -263,6 +278,17 @@ pub(super) fn hash_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
+/// How many of the lowest bits of a head are always 0 if forms have this many bytes.
+pub(super) const fn spare_bits(length: usize) -> u32 {
+    // No more, so that a head can be shifted by as many.
+    const MOST: u32 = u64::BITS - 1;
+    match length {
+        0 => MOST,
+        1..8 => u64::BITS - 8 * length as u32,
+        _ => 0,
+    }
+}
+
 /// The first word of the byte form ([`ByteKey::head`]).
 #[derive(Clone, Copy, Debug)]
 pub enum ByteHead {}
@@ -271,6 +297,11 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
     type Word = u64;
 
     const IS_KEY: bool = K::HEAD_IS_KEY;
+
+    const SPARE_BITS: u32 = match K::LENGTH {
+        Some(length) => spare_bits(length),
+        None => 0,
+    };
 
     #[inline]
     fn head(key: &K) -> u64 {

@@ -22,6 +22,7 @@ mod variants;
 
 pub use float::{TotalF32, TotalF64};
 pub(crate) use head::head_is_key;
+pub use built_in::BuiltInHead;
 pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 
 /// A key with a byte form in the same order.

@@ -7,10 +7,9 @@ mod traits;
 pub use by_form::FormRange;
 pub use range::{Drain, IntoIter, Range};
 
-use crate::bulk::Ascending;
 use crate::contract::{Direction, KeyRange, Shape, Update};
 use crate::form::{FormOf, KeyForm};
-use crate::key::ByteHead;
+use crate::key::{BuiltInHead, ByteHead};
 use crate::{
     Art, Aspen, ByteKey, CaTree, LfcaTree, Locked, Masstree, NotSorted, OlcBTree, OrderedIndex,
     RegisteredEngine, Storable,
@@ -20,7 +19,7 @@ use std::ops::{ControlFlow, Deref, RangeBounds};
 
 /// A concurrent ordered map: an engine with the methods that a Rust program expects.
 ///
-/// The engine is [`CaTree`] unless another is named, or `Box<dyn OrderedIndex<K, V>>` if it is
+/// The engine is [`Aspen`] unless another is named, or `Box<dyn OrderedIndex<K, V>>` if it is
 /// chosen at run time ([`with_engine`](OrderedMap::with_engine)). All methods take `&self`; share
 /// the map by reference or in an `Arc`. The engine determines consistency, complexity and what user
 /// code may do: see [`OrderedIndex`].
@@ -38,7 +37,7 @@ use std::ops::{ControlFlow, Deref, RangeBounds};
 /// assert_eq!(a, [("Ada", 36), ("Alan", 41)]);
 /// assert_eq!(ages.range(..).next_back(), Some(("Grace", 85)));
 /// ```
-pub struct OrderedMap<K, V, E = CaTree<K, V>> {
+pub struct OrderedMap<K, V, E = Aspen<K, V, BuiltInHead>> {
     engine: E,
     entry: PhantomData<fn(K) -> V>,
 }
@@ -48,10 +47,11 @@ where
     K: Ord + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// An empty map on a contention-adapting tree.
+    /// An empty map on [`Aspen`], which takes any keys: numbers go to leaves that compute where a
+    /// key lies, and all others to a B+tree, which compares the heads of strings first.
     #[must_use]
     pub fn new() -> Self {
-        Self::on(CaTree::new())
+        Self::empty()
     }
 
     /// A map of entries that are in strictly ascending order of their keys.
@@ -70,12 +70,7 @@ where
     /// # Ok::<(), tremula_index::NotSorted>(())
     /// ```
     pub fn from_sorted(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self, NotSorted> {
-        let map = Self::new();
-        for entry in Ascending::new(entries.into_iter()) {
-            let (key, value) = entry?;
-            map.insert(key, value);
-        }
-        Ok(map)
+        Aspen::from_sorted(entries).map(Self::on)
     }
 }
 
@@ -137,12 +132,12 @@ where
     }
 }
 
-/// A map on a [`CaTree`], as [`OrderedMap::new`] makes it.
+/// A map on a [`CaTree`], made by [`OrderedMap::empty`].
 pub type CaTreeMap<K, V> = OrderedMap<K, V, CaTree<K, V>>;
 
-/// A map on an [`Aspen`], made by [`OrderedMap::empty`]. Keys without a byte form take
-/// [`NoHead`](crate::key::NoHead) as a third parameter.
-pub type AspenMap<K, V, H = ByteHead> = OrderedMap<K, V, Aspen<K, V, H>>;
+/// A map on an [`Aspen`], as [`OrderedMap::new`] makes it. Keys with a byte form that are not built
+/// in take [`ByteHead`] as a third parameter.
+pub type AspenMap<K, V, H = BuiltInHead> = OrderedMap<K, V, Aspen<K, V, H>>;
 
 /// A map on an [`LfcaTree`], made by [`OrderedMap::empty`]. Keys without a byte form take
 /// [`NoHead`](crate::key::NoHead) as a third parameter.

@@ -26,7 +26,7 @@ const BYTES: [(&str, &str); 1] = [(
 )];
 
 /// The figures of a shape that are drawn over time; if a series has none of them, all its figures.
-const SHAPE: [&str; 2] = ["base_nodes", "route_depth"];
+const SHAPE: [&str; 4] = ["base_nodes", "contention_splits", "leaves", "route_depth"];
 
 /// Makes the charts of one experiment, and numbers them.
 struct Gallery<'a> {

@@ -52,8 +52,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "steps_drop_a_key_that_they_do_not_need_under_locks",
         file: "crates/index/src/aspen/numbers.rs",
-        original: "        let head = S::Head::head(key.as_ref()?);\n        let place",
-        replacement: "        let head = S::Head::head(&key.take()?);\n        let place",
+        original: "        let number = number_of::<S>(key.as_ref()?);\n        let place",
+        replacement: "        let number = number_of::<S>(&key.take()?);\n        let place",
         why: "The key's drop calls the map, and waits for the lock that its own thread holds.",
         checker: hostile("aspen"),
         hangs: false,

@@ -13,18 +13,25 @@ use crate::{
 use std::{hint::black_box, time::Duration};
 
 /// The figures of the shape to show: those about the grain and about what it adapts to.
-const SHOWN: [&str; 7] = [
+const SHOWN: [&str; 11] = [
     "base_nodes",
     "contended",
+    "contention_splits",
     "entries",
     "joins",
+    "leaves",
+    "merges",
     "retries",
     "route_depth",
     "splits",
+    "waits",
 ];
 
-/// A figure that only a table with a grain has.
-const GRAIN: &str = "base_nodes";
+/// Figures of which every table with a grain has one, and no other table has any.
+const GRAIN: [&str; 2] = ["base_nodes", "contention_splits"];
+
+/// The figures that are noted at the end of each phase.
+const NOTED: [&str; 3] = ["base_nodes", "contention_splits", "leaves"];
 
 impl Task<u64> for &AdaptationJob {
     type Output = Measured;
@@ -36,7 +43,7 @@ impl Task<u64> for &AdaptationJob {
             job: self,
             // Taking the shape walks through some tables, so it is taken only of tables that have a
             // grain.
-            has_grain: table.figures().iter().any(|(name, _)| *name == GRAIN),
+            has_grain: (table.figures().iter()).any(|(name, _)| GRAIN.contains(name)),
             moments: Vec::new(),
             operations: 0,
             elapsed: Duration::ZERO,
@@ -121,9 +128,12 @@ impl<S: Subject<u64>> Story<'_, S> {
                 self.slices(phase, job.threads(), work).results
             }
         };
-        if let Some(base_nodes) = self.moments.last().and_then(|last| last.figures.get(GRAIN)) {
-            let name = format!("{GRAIN}_after_{}", phase.name());
-            self.figures.push((name, *base_nodes));
+        let last = self.moments.last();
+        for name in NOTED {
+            if let Some(figure) = last.and_then(|last| last.figures.get(name)) {
+                let after = format!("{name}_after_{}", phase.name());
+                self.figures.push((after, *figure));
+            }
         }
         tallies
     }
