@@ -4,6 +4,7 @@ use crate::contract::{Direction, Implementation, KeyRange};
 use crate::ordered_index::OrderedIndex;
 use crate::reentry;
 use crate::snapshot::Snapshot;
+use std::any::Any;
 use std::cmp::Ordering;
 use std::mem::needs_drop;
 use std::ops::{Bound, ControlFlow};
@@ -51,7 +52,8 @@ pub trait Transaction<K, V>: View<K, V> {
 #[non_exhaustive]
 pub struct Part<K> {
     /// A key at or below all keys of the part and above those of the part before it; `None` in the
-    /// first part.
+    /// first part. An [`Aspen`](crate::Aspen) may give `None` for a later part, too, if it sees no
+    /// entries there: the part may begin where there is no key.
     pub low: Option<K>,
     /// How many entries the part has; `None` if somebody is changing it.
     pub entries: Option<usize>,
@@ -102,9 +104,10 @@ impl Adapted {
 ///
 /// The closures run while the index holds locks: they must be brief, and must not call the same
 /// index; in a debug build they panic if they do. If a closure panics, or user code that it has
-/// called, nothing has happened, and the panic goes on. (If `K::cmp` panics once more while the
-/// step is undone, a part of it may stay.) After a step the index may adapt its grain: if user code
-/// panics then, the step has happened.
+/// called, nothing has happened, and the panic goes on. (If user code of a key panics once more
+/// while a step is undone, what the step has done to that key may stay, or an entry that it has
+/// taken out is lost; all other keys are as before.) After a step the index may adapt its grain: if
+/// user code panics then, the step has happened.
 ///
 /// What a step takes out, or does not need, is dropped when everything is unlocked.
 ///
@@ -173,9 +176,14 @@ pub trait Transactional<K: Ord + Clone, V: Clone>: Send + Sync {
     /// have to hold up writers of the range while it copies, but not while the handle lives.
     fn snapshot(&self, range: KeyRange<'_, K>) -> Snapshot<K, V>;
 
-    /// Shows each part of the index in turn, ascending, without taking a lock: not as of one
-    /// moment. The closure runs with no lock held and may do anything. Returns what the index has
-    /// decided so far. O(parts), with a copy of a key each.
+    /// Shows each part of the index in turn, ascending: not as of one moment. Does not wait for a
+    /// writer that has locked a part, and then does not tell how many entries that part has. The
+    /// closure runs with no lock held and may do anything. Returns what the index has decided so
+    /// far. O(parts), with a copy of a key each.
+    ///
+    /// A [`CaTree`](crate::CaTree) has to count the entries of each part, which takes O(n) for the
+    /// whole walk. Meanwhile it holds the part in shared mode: a writer that comes then waits, and
+    /// the part counts that as contention.
     fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted;
 }
 
@@ -325,12 +333,8 @@ fn in_order<'k, K: Ord>(over: &[KeyRange<'k, K>]) -> Vec<KeyRange<'k, K>> {
     merged
 }
 
-/// The parts of an index that a thread has locked for some ranges.
-pub(crate) trait HeldParts<K, V> {
-    /// An entry, or its value, that has been unlinked and may be put back. Nobody drops it before
-    /// [`release`](Self::release).
-    type Taken;
-
+/// Entries that no other thread changes, because this thread has locked them.
+pub(crate) trait ShownParts<K, V> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
 
     fn visit(
@@ -338,15 +342,32 @@ pub(crate) trait HeldParts<K, V> {
         range: KeyRange<'_, K>,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) -> ControlFlow<()>;
+}
 
-    /// Stores a value under a key, and returns what it replaces. Takes the value, and the key if it
-    /// needs it; what it leaves, also by a panic, is dropped when everything is unlocked.
-    fn put(&mut self, key: &mut Option<K>, value: &mut Option<V>) -> Option<Self::Taken>;
+/// The parts of an index that a thread has locked for some ranges.
+pub(crate) trait HeldParts<K, V>: ShownParts<K, V> {
+    /// An entry, or its value, that has been unlinked and may be put back. Nobody drops it before
+    /// [`release`](Self::release).
+    type Taken;
+    /// What finds an entry again that a `put` has added, if its key is not to be asked.
+    type Added;
+
+    /// Stores a value under a key. Takes the value, and the key if it needs it; what it leaves,
+    /// also by a panic, is dropped when everything is unlocked. `None` if it has stored nothing.
+    fn put(
+        &mut self,
+        key: &mut Option<K>,
+        value: &mut Option<V>,
+    ) -> Option<Change<Self::Taken, Self::Added>>;
 
     fn take(&mut self, key: &K) -> Option<Self::Taken>;
 
+    /// Takes out what a `put` of this key has added.
+    fn take_added(&mut self, key: &K, added: Self::Added) -> Option<Self::Taken>;
+
     /// Puts back what a `put` of this key has replaced, or what a `take` has taken. Returns what
-    /// the `put` had stored. Takes the key if it needs it.
+    /// the `put` had stored. Takes the key if it needs it. What it has not put back, also by a
+    /// panic, is dropped by [`release`](Self::release).
     fn put_back(&mut self, key: &mut Option<K>, taken: Self::Taken) -> Option<Self::Taken>;
 
     /// Unlocks everything, and only then drops what has been taken.
@@ -370,7 +391,7 @@ fn assert_within<K: Ord>(over: &[KeyRange<'_, K>], key: &K) {
     );
 }
 
-impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Shown<'_, K, H> {
+impl<K: Ord, V, H: ShownParts<K, V>> View<K, V> for Shown<'_, K, H> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
         assert_within(self.over, key);
         self.held.get_with(key, read)
@@ -389,7 +410,7 @@ impl<K: Ord, V, H: HeldParts<K, V>> View<K, V> for Shown<'_, K, H> {
 }
 
 /// Shows the entries of a range, which this thread has locked, to `note`.
-pub(crate) fn show<K: Ord, V, H: HeldParts<K, V>>(
+pub(crate) fn show<K: Ord, V, H: ShownParts<K, V>>(
     held: &H,
     range: KeyRange<'_, K>,
     note: &mut dyn FnMut(&dyn View<K, V>),
@@ -401,12 +422,18 @@ pub(crate) fn show<K: Ord, V, H: HeldParts<K, V>>(
 }
 
 /// What a step has done to a key.
-enum Change<T> {
+pub(crate) enum Change<T, A> {
     Nothing,
-    Inserted,
+    Added(A),
     /// Removed it, or replaced its value.
     Took(T),
 }
+
+/// How to undo a change of a key.
+type Undo<K, T, A> = (Option<K>, Change<T, A>);
+
+/// What a panic carries.
+type Payload = Box<dyn Any + Send>;
 
 /// A step under way, and how to undo it. User code that is run by `drop` may call the index, so
 /// whatever it drops is kept until everything is unlocked.
@@ -414,7 +441,7 @@ struct Step<'s, K, V, H: HeldParts<K, V>> {
     held: H,
     over: &'s [KeyRange<'s, K>],
     /// Copies of the keys that were to be changed, in order, and what has become of that.
-    undo: Vec<(Option<K>, Change<H::Taken>)>,
+    undo: Vec<Undo<K, H::Taken, H::Added>>,
     /// What was given to `insert`, and not needed.
     unneeded: Vec<(Option<K>, Option<V>)>,
 }
@@ -447,21 +474,24 @@ impl<'s, K: Ord + Clone, V, H: HeldParts<K, V>> Step<'s, K, V, H> {
         was_present
     }
 
-    /// Undoes everything. If user code panics, the rest stays. Returns what is to be dropped.
-    fn undo(&mut self) -> Vec<H::Taken> {
-        let mut dropped = Vec::with_capacity(self.undo.len());
-        let undone = catch_unwind(AssertUnwindSafe(|| {
-            for (key, change) in self.undo.iter_mut().rev() {
-                dropped.extend(match std::mem::replace(change, Change::Nothing) {
-                    Change::Nothing => None,
-                    Change::Inserted => key.as_ref().and_then(|key| self.held.take(key)),
-                    Change::Took(taken) => self.held.put_back(key, taken),
-                });
+    /// Undoes all changes, the last one first. If user code panics in one of them, goes on with the
+    /// others. Returns what is to be dropped when everything is unlocked.
+    fn undo(&mut self) -> (Vec<H::Taken>, Vec<Payload>) {
+        let (mut dropped, mut panics) = (Vec::new(), Vec::new());
+        for (key, change) in self.undo.iter_mut().rev() {
+            let held = &mut self.held;
+            let change = std::mem::replace(change, Change::Nothing);
+            let undone = catch_unwind(AssertUnwindSafe(|| match change {
+                Change::Nothing => None,
+                Change::Added(added) => key.as_ref().and_then(|key| held.take_added(key, added)),
+                Change::Took(taken) => held.put_back(key, taken),
+            }));
+            match undone {
+                Ok(taken) => dropped.extend(taken),
+                Err(panic) => panics.push(panic),
             }
-        }));
-        drop(undone);
-        dropped.extend(self.take_all());
-        dropped
+        }
+        (dropped, panics)
     }
 
     /// What the changes have taken out of the index.
@@ -469,7 +499,7 @@ impl<'s, K: Ord + Clone, V, H: HeldParts<K, V>> Step<'s, K, V, H> {
         self.undo.iter_mut().filter_map(|(_, change)| {
             match std::mem::replace(change, Change::Nothing) {
                 Change::Took(taken) => Some(taken),
-                Change::Nothing | Change::Inserted => None,
+                Change::Nothing | Change::Added(_) => None,
             }
         })
     }
@@ -495,12 +525,12 @@ impl<K: Ord + Clone, V, H: HeldParts<K, V>> Transaction<K, V> for Step<'_, K, V,
             key.clone()
         });
         self.undo.push((copy, Change::Nothing));
-        let before = self.held.put(key, value);
-        let was_present = before.is_some();
+        let done = self.held.put(key, value).unwrap_or(Change::Nothing);
+        let was_present = matches!(done, Change::Took(_));
         if let Some((_, change)) = self.undo.last_mut() {
-            *change = before.map_or(Change::Inserted, Change::Took);
+            *change = done;
         }
-        if key.is_none() || !needs_drop::<K>() {
+        if value.is_none() && (key.is_none() || !needs_drop::<K>()) {
             self.unneeded.pop();
         }
         was_present
@@ -534,13 +564,14 @@ pub(crate) fn run<K: Ord + Clone, V, H: HeldParts<K, V>>(
 ) {
     let mut this = Step::new(held, over);
     let outcome = catch_unwind(AssertUnwindSafe(|| step(&mut this)));
-    let taken = if outcome.is_ok() {
-        this.take_all().collect()
+    let (taken, panics) = if outcome.is_ok() {
+        (this.take_all().collect(), Vec::new())
     } else {
         this.undo()
     };
     // The rest of `this` is dropped at the end.
     this.held.release(taken);
+    drop(panics);
     if let Err(panic) = outcome {
         resume_unwind(panic);
     }

@@ -220,7 +220,8 @@ fn a_value_that_is_being_read_outlives_its_removal() {
     assert!(dropped.load(Relaxed), "leaked");
 }
 
-/// Fails if the heads of short numbers, whose lowest bits tell nothing, lie too far apart for arrays.
+/// Fails if the heads of short numbers, whose lowest bits tell nothing, lie too far apart for
+/// arrays.
 #[test]
 fn short_numbers_that_follow_one_another_lie_in_arrays() {
     fn dense<K: Copy + Ord + Send + Sync + 'static>(keys: impl Iterator<Item = K>) -> (u64, u64) {
@@ -231,7 +232,11 @@ fn short_numbers_that_follow_one_another_lie_in_arrays() {
         }
         assert!(map.iter().map(|(key, _)| key).eq(keys));
         let shape = map.shape();
-        let figure = |name| shape.get(name).unwrap_or_else(|| panic!("{name}: {shape:?}"));
+        let figure = |name| {
+            shape
+                .get(name)
+                .unwrap_or_else(|| panic!("{name}: {shape:?}"))
+        };
         (figure("dense_leaves"), figure("leaves"))
     }
     for (dense, leaves) in [
@@ -241,7 +246,10 @@ fn short_numbers_that_follow_one_another_lie_in_arrays() {
         dense(0..20_000_u64),
         dense((0x4E00..0x9000).filter_map(char::from_u32)),
     ] {
-        assert!(10 * dense >= 9 * leaves && leaves > 10, "{dense} of {leaves}");
+        assert!(
+            10 * dense >= 9 * leaves && leaves > 10,
+            "{dense} of {leaves}"
+        );
     }
     // Small keys that are not numbers are compared.
     let map: OrderedMap<_, _> = [(Reverse(1_u8), 'a'), (Reverse(2), 'b')].into();

@@ -241,6 +241,14 @@ impl VersionLock {
         }
     }
 
+    /// How often what the lock guards has changed, without the change that is under way. Does not
+    /// wait.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        // Relaxed: the number orders nothing.
+        Version(self.word.load(Ordering::Relaxed)).changes()
+    }
+
     /// Whether the lock has been made obsolete.
     #[must_use]
     pub fn is_obsolete(&self) -> bool {

@@ -87,7 +87,7 @@ fn every_call_that_replaces_another_is_typed_in_a_test() {
     assert!(calls > 100, "{calls} calls");
 }
 
-/// A figure of the full run of the lab.
+/// A figure that the lab has measured.
 fn figure(results: &str, wanted: &[String], field: &str) -> f64 {
     let line = results
         .lines()
@@ -99,7 +99,11 @@ fn figure(results: &str, wanted: &[String], field: &str) -> f64 {
 
 #[test]
 fn the_figures_of_the_engines_are_those_of_the_results() {
-    let (page, results) = (page("which-engine.md"), page("results/full.jsonl"));
+    let results = ["rand_int", "mono_int", "email"]
+        .map(|set| page(&format!("../crates/index/results/ycsb_{set}.jsonl")))
+        .concat()
+        + &page("results/maps.jsonl");
+    let page = page("which-engine.md");
     let rows = |header: &str| {
         let from = page.split(header).nth(1).unwrap().trim_start();
         let rows = from
@@ -109,43 +113,77 @@ fn the_figures_of_the_engines_are_those_of_the_results() {
         rows.map(|row| row.trim_matches(['|', ' ']))
             .collect::<Vec<_>>()
     };
-    let of = |experiment: &str, work: &str, keys: &str, threads: u32, engine: &str, field: &str| {
+    let of = |experiment: &str,
+              work: &str,
+              set: &str,
+              keys: u32,
+              threads: u32,
+              engine: &str,
+              field: &str| {
         let wanted = [
             format!("\"experiment\":\"{experiment}\",\"workload\":\"{work}\","),
-            format!("\"engine\":\"{engine}\",\"key_set\":\"{keys}\","),
-            format!("\"threads\":{threads},"),
+            format!("\"engine\":\"{engine}\",\"key_set\":\"{set}\","),
+            format!("\"threads\":{threads},\"keys\":{keys},"),
         ];
         figure(&results, &wanted, field)
     };
-    let others = ["lfca_tree", "b_tree", "art", "masstree", "locked"];
-    let speeds = "| keys | work | `lfca_tree` | `b_tree` | `art` | `masstree` | `locked` |";
-    let mut expected = Vec::new();
-    for keys in ["rand_int", "mono_int", "email"] {
-        for work in ["insert", "c", "a", "e"] {
-            let speed = |engine| of("ycsb", work, keys, 2, engine, "mops");
-            let ratios = others.map(|engine| format!("{:.1}", speed(engine) / speed("ca_tree")));
-            expected.push(format!("`{keys}` | `{work}` | {}", ratios.join(" | ")));
+    let speeds = |sizes: [(&str, u32); 3], others: &[&str]| {
+        let mut expected = Vec::new();
+        for (set, keys) in sizes {
+            for work in ["insert", "c", "a", "e"] {
+                let speed = |engine| of("ycsb", work, set, keys, 2, engine, "mops");
+                let ratio = |engine: &&str| format!("{:.2}", speed(engine) / speed("aspen"));
+                let ratios: Vec<_> = others.iter().map(ratio).collect();
+                expected.push(format!("`{set}` | `{work}` | {}", ratios.join(" | ")));
+            }
         }
-    }
-    assert_eq!(rows(speeds), expected);
+        expected
+    };
+    let small = [
+        ("rand_int", 500_000),
+        ("mono_int", 500_000),
+        ("email", 500_000),
+    ];
+    let large = [
+        ("rand_int", 5_000_000),
+        ("mono_int", 5_000_000),
+        ("email", 2_000_000),
+    ];
+    let all = [
+        "ca_tree",
+        "lfca_tree",
+        "b_tree",
+        "art",
+        "masstree",
+        "locked",
+    ];
+    let header =
+        "| keys | work | `ca_tree` | `lfca_tree` | `b_tree` | `art` | `masstree` | `locked` |";
+    assert_eq!(rows(header), speeds(small, &all));
+    let header = "| keys | work | `ca_tree` | `b_tree` | `art` |";
+    assert_eq!(rows(header), speeds(large, &["ca_tree", "b_tree", "art"]));
 
-    let memory = "| keys | `ca_tree` | `lfca_tree` | `b_tree` | `art` | `masstree` | `locked` |";
-    let expected = ["rand_int", "mono_int", "email"].map(|keys| {
-        let bytes = |engine| of("memory", "fill", keys, 1, engine, "bytes_per_key");
-        let engines = [
-            "ca_tree",
-            "lfca_tree",
-            "b_tree",
-            "art",
-            "masstree",
-            "locked",
-        ];
-        format!(
-            "`{keys}` | {}",
-            engines
-                .map(|engine| format!("{:.0}", bytes(engine)))
-                .join(" | ")
-        )
+    let engines = [
+        "aspen",
+        "ca_tree",
+        "lfca_tree",
+        "b_tree",
+        "art",
+        "masstree",
+        "locked",
+    ];
+    let memory = "| keys | entries | `aspen` | `ca_tree` | `lfca_tree` | `b_tree` | `art` | `masstree` | `locked` |";
+    let weighed = [
+        ("rand_int", 500_000),
+        ("rand_int", 5_000_000),
+        ("mono_int", 500_000),
+        ("mono_int", 5_000_000),
+        ("email", 500_000),
+    ];
+    let expected = weighed.map(|(set, keys)| {
+        let bytes = |engine| of("memory", "fill", set, keys, 1, engine, "bytes_per_key");
+        let bytes = engines.map(|engine| format!("{:.1}", bytes(engine)));
+        format!("`{set}` | {keys} | {}", bytes.join(" | "))
     });
     assert_eq!(rows(memory), expected);
 }

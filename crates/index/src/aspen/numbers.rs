@@ -6,7 +6,7 @@ use crate::form::{Form, Sought};
 use crate::key::KeyHead;
 use crate::key::head::{head_of_form, head_of_sought};
 use crate::kit::{OwnedValue, Packed, Spec, key_of_head};
-use crate::transactional::{self, Adapted, DoStep, HeldParts, Part, Visit};
+use crate::transactional::{self, Adapted, DoStep, HeldParts, Part, ShownParts, Visit};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
@@ -60,6 +60,15 @@ fn key_of<S: Spec>(number: u64) -> S::Key {
     key_of_head::<S>(number << S::Head::SPARE_BITS)
 }
 
+/// The key of a number, if there is a key with this number.
+fn key_at<S: Spec>(number: u64) -> Option<S::Key> {
+    let head = number << S::Head::SPARE_BITS;
+    // A number above those of all keys loses bits.
+    let has_head = head >> S::Head::SPARE_BITS == number;
+    let key = has_head.then(|| S::Head::key(head)).flatten();
+    key.filter(|key| number_of::<S>(key) == number)
+}
+
 /// The greatest number that is not above a bound, and whether it is below. (A bound may be a form
 /// that is longer than any key.)
 fn number_below<S: Spec>(bound: Sought<'_, S::Key>) -> (u64, bool) {
@@ -106,9 +115,7 @@ impl<S: Spec> super::words::Sink for Collected<'_, S> {
         if Packed::<S::Value>::is_word() && !self.has_started_again {
             let pairs = entries.iter().map(|(number, word)| {
                 // SAFETY: the value is a word.
-                (key_of::<S>(*number), unsafe {
-                    packed::<S>(*word).take()
-                })
+                (key_of::<S>(*number), unsafe { packed::<S>(*word).take() })
             });
             self.out.extend(pairs);
         } else {
@@ -162,7 +169,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         }
     }
 
-    /// Whether the key that a form stands for can be told.
+    /// Whether a form determines the key that it stands for.
     pub(super) fn can_seek(&self, form: &dyn Form<S::Key>) -> bool {
         head_of_form::<S::Key, S::Head>(form).is_some()
     }
@@ -194,10 +201,11 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
     pub(super) fn get_many(&self, keys: &[S::Key], out: &mut Vec<Option<S::Value>>) {
         out.reserve(keys.len());
         let _guard = self.pin();
-        self.words.get_many(keys.iter().map(number_of::<S>), |word| {
-            // SAFETY: as in `get_with`.
-            out.push(word.map(|word| unsafe { packed::<S>(word).with(S::Value::clone) }));
-        });
+        self.words
+            .get_many(keys.iter().map(number_of::<S>), |word| {
+                // SAFETY: as in `get_with`.
+                out.push(word.map(|word| unsafe { packed::<S>(word).with(S::Value::clone) }));
+            });
     }
 
     #[inline]
@@ -331,19 +339,19 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         }
     }
 
-    /// Removes a range. Calls `note` once before that, with all leaves of the range locked; not at
-    /// all if the range has no keys.
+    /// Removes a range. Calls `note` once before that, with all leaves of the range locked.
     pub(super) fn remove_range(
         &self,
         range: KeyRange<'_, S::Key>,
         note: impl FnOnce(&HeldNumbers<'_, S, UNITS>),
     ) -> usize {
-        let Some(keys) = keys_of::<S>(range) else {
-            return 0;
-        };
-        let held = self.lock(&[keys]);
+        let keys = keys_of::<S>(range);
+        let held = self.lock(keys.as_slice());
         note(&held);
         let HeldNumbers { locks, guard, .. } = held;
+        let Some(keys) = keys else {
+            return 0;
+        };
         let mut removed = Vec::new();
         let count = self.words.remove_range(locks, keys, |word| {
             if guard.is_some() {
@@ -380,10 +388,13 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
 
     pub(super) fn walk(&self, visit: &mut dyn FnMut(&Part<S::Key>) -> ControlFlow<()>) -> Adapted {
         let mut next = Some(0);
-        while let Some(key) = next {
-            let leaf = self.words.pass(key);
-            let low = leaf.first.map(key_of::<S>);
-            let part = Part::new(low, Some(leaf.entries), leaf.waits.into(), leaf.changes);
+        while let Some(number) = next {
+            let leaf = self.words.pass(number);
+            // No other leaf begins with the number 0.
+            let low =
+                (number > 0).then(|| key_at::<S>(number).or_else(|| key_at::<S>(leaf.first?)));
+            let waits = leaf.waits.into();
+            let part = Part::new(low.flatten(), leaf.entries, waits, leaf.changes);
             next = match visit(&part) {
                 ControlFlow::Continue(()) => leaf.next,
                 ControlFlow::Break(()) => None,
@@ -413,9 +424,7 @@ pub(super) struct HeldNumbers<'n, S: Spec, const UNITS: usize> {
     owns: PhantomData<S>,
 }
 
-impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_, S, UNITS> {
-    type Taken = u64;
-
+impl<S: Spec, const UNITS: usize> ShownParts<S::Key, S::Value> for HeldNumbers<'_, S, UNITS> {
     fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
         let word = self.locks.get(number_of::<S>(key));
         // SAFETY: the value is in a leaf that this thread has locked.
@@ -437,26 +446,49 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
             unsafe { packed::<S>(word).with(|value| visit(&key, value)) }
         })
     }
+}
 
-    fn put(&mut self, key: &mut Option<S::Key>, value: &mut Option<S::Value>) -> Option<u64> {
+/// To undo a step, no number is computed again: so no user code runs then.
+impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_, S, UNITS> {
+    /// A number and the word that was under it.
+    type Taken = Entry;
+    /// The number.
+    type Added = u64;
+
+    fn put(
+        &mut self,
+        key: &mut Option<S::Key>,
+        value: &mut Option<S::Value>,
+    ) -> Option<transactional::Change<Entry, u64>> {
         let number = number_of::<S>(key.as_ref()?);
         let place = self.locks.place(number);
-        self.locks.put(place, word_of::<S>(value.take()?))
+        let old = self.locks.put(place, word_of::<S>(value.take()?));
+        Some(match old {
+            Some(word) => transactional::Change::Took((number, word)),
+            None => transactional::Change::Added(number),
+        })
     }
 
-    fn take(&mut self, key: &S::Key) -> Option<u64> {
-        let place = self.locks.place(number_of::<S>(key));
-        self.locks.take(place)
+    fn take(&mut self, key: &S::Key) -> Option<Entry> {
+        let number = number_of::<S>(key);
+        let place = self.locks.place(number);
+        self.locks.take(place).map(|word| (number, word))
     }
 
-    fn put_back(&mut self, key: &mut Option<S::Key>, taken: u64) -> Option<u64> {
-        let place = self.locks.place(number_of::<S>(key.as_ref()?));
-        self.locks.put(place, taken)
+    fn take_added(&mut self, _: &S::Key, number: u64) -> Option<Entry> {
+        let place = self.locks.place(number);
+        self.locks.take(place).map(|word| (number, word))
     }
 
-    fn release(self, taken: Vec<u64>) {
+    fn put_back(&mut self, _: &mut Option<S::Key>, (number, word): Entry) -> Option<Entry> {
+        let place = self.locks.place(number);
+        self.locks.put(place, word).map(|word| (number, word))
+    }
+
+    fn release(self, taken: Vec<Entry>) {
         self.locks.release();
-        retire::<S>(taken, self.guard.as_ref());
+        let words = taken.into_iter().map(|(_, word)| word).collect();
+        retire::<S>(words, self.guard.as_ref());
     }
 }
 

@@ -7,9 +7,9 @@ use crate::contract::Shape;
 use crate::kit::{Packed, SearchKey, Spec, StoredKey};
 use crate::transactional::{Adapted, Part};
 use std::ops::ControlFlow;
+use tremula_sync::Restart;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::reclaim::Guard;
-use tremula_sync::{Restart, retry};
 
 /// How many more stretches a walk reads than it has counted: the counts lag behind the nodes.
 const MORE_STRETCHES: u64 = 64;
@@ -94,19 +94,22 @@ impl<S: Spec> Tree<S> {
         let position = begin.map_or(Position::First, |key| Position::At(SearchKey::new(key)));
         // The separators to the left and to the right of the node.
         let (mut low, mut high) = (None, None);
-        let mut here = self.root(guard)?;
+        let root = self.root_node(guard);
+        if let Kind::Leaf(leaf) = root.kind() {
+            let part = part_of(leaf, None).ok_or(Restart)?;
+            if self.root_node(guard).as_ptr() != root.as_ptr() {
+                return Err(Restart);
+            }
+            return Ok(Stretch {
+                parts: vec![part],
+                next: None,
+            });
+        }
+        let mut here = self.enter_root(root)?;
         loop {
             let (node, version) = (here.node, here.version);
-            let inner = match node.kind() {
-                Kind::Inner(inner) => inner,
-                Kind::Leaf(leaf) => {
-                    let part = part_of(leaf, None);
-                    leaf.lock().validate(version)?;
-                    return Ok(Stretch {
-                        parts: part.into_iter().collect(),
-                        next: None,
-                    });
-                }
+            let Kind::Inner(inner) = node.kind() else {
+                unreachable!("the descent ends above the leaves");
             };
             let first = position.child(inner, inner.still(version))?;
             let count = inner.count();
@@ -140,17 +143,17 @@ impl<S: Spec> Tree<S> {
     }
 }
 
-/// The figures of a leaf; `None` if it has been unlinked.
+/// The figures of a leaf; `None` if it has been unlinked. Does not wait for a writer.
 fn part_of<S: Spec>(leaf: LeafRef<'_, S>, low: Option<S::Key>) -> Option<Part<S::Key>> {
-    let read = || {
-        let Ok(version) = leaf.lock().read() else {
-            return Ok(None);
-        };
+    let lock = leaf.lock();
+    let count = |version| {
         let entries = leaf.count();
-        leaf.lock().validate(version)?;
-        Ok(Some((entries, version)))
+        lock.validate(version).map(|()| entries)
     };
-    let (entries, version) = retry(read, || ())?;
+    let entries = lock.try_read().and_then(count).ok();
+    if entries.is_none() && lock.is_obsolete() {
+        return None;
+    }
     let waits = u64::from(leaf.waits());
-    Some(Part::new(low, Some(entries), waits, version.changes()))
+    Some(Part::new(low, entries, waits, lock.changes()))
 }

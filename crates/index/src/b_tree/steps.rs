@@ -20,7 +20,9 @@ use super::tree::{Parent, Position, Tree};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
 use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey};
-use crate::transactional::{Adapted, HeldParts, Part, Steps, Transaction, View, run, show};
+use crate::transactional::{
+    Adapted, Change, HeldParts, Part, ShownParts, Steps, Transaction, View, run, show,
+};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
@@ -366,9 +368,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     }
 }
 
-impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
-    type Taken = Taken<S>;
-
+impl<S: Spec> ShownParts<S::Key, S::Value> for HeldLeaves<'_, S> {
     fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
         let probe = SearchKey::new(key);
         let Some(leaf) = self.leaf_of(&probe) else {
@@ -412,11 +412,21 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
         }
         ControlFlow::Continue(())
     }
+}
 
-    fn put(&mut self, key: &mut Option<S::Key>, value: &mut Option<S::Value>) -> Option<Taken<S>> {
+impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
+    type Taken = Taken<S>;
+    type Added = ();
+
+    fn put(
+        &mut self,
+        key: &mut Option<S::Key>,
+        value: &mut Option<S::Value>,
+    ) -> Option<Change<Taken<S>, ()>> {
         let place = self.search(key.as_ref()?)?;
         let value = Packed::new(value.take()?);
-        self.store(place, key, Taken { key: None, value })
+        let old = self.store(place, key, Taken { key: None, value });
+        Some(old.map_or(Change::Added(()), Change::Took))
     }
 
     fn take(&mut self, key: &S::Key) -> Option<Taken<S>> {
@@ -434,6 +444,10 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
             key: Some(entry.key),
             value: entry.value,
         })
+    }
+
+    fn take_added(&mut self, key: &S::Key, (): ()) -> Option<Taken<S>> {
+        self.take(key)
     }
 
     fn put_back(&mut self, key: &mut Option<S::Key>, taken: Taken<S>) -> Option<Taken<S>> {

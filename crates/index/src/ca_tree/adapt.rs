@@ -55,6 +55,9 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
             self.join(place, parent, base, &guard);
         } else {
             base.set_statistics(0);
+            // Unlocked before this thread gives up its pin, because it may then drop the keys of
+            // route nodes that have been unlinked, and `K::drop` may call this tree.
+            drop(base);
         }
     }
 
@@ -124,7 +127,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     ) -> bool {
         // Keys to be dropped. Declared before the locks, so that they are dropped after the locks
         // are released, even if user code panics.
-        let (separator, dropped);
+        let (mut key, separator, dropped);
         let mut base = base;
         let is_left = parent.route.left.leads_to(place.node);
         let (sibling, nearest) = if is_left {
@@ -138,7 +141,8 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
             return false;
         };
         // The last user code, a clone here and comparisons below, runs before the first change.
-        separator = C::separator(parent.route.key.clone());
+        key = Some(parent.route.key.clone());
+        separator = C::separator_from(&mut key);
         let mut parent_valid = parent.route.join.lock();
         let grandparent = self.lock_grandparent(parent, guard);
         let above = grandparent.as_ref().map(|(above, _)| *above);
@@ -150,6 +154,9 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
             [&mut other, &mut base]
         };
         let mut joined = std::mem::take(&mut lower.container);
+        let Some(separator) = separator else {
+            unreachable!("there is a key")
+        };
         joined.join_at(separator, std::mem::take(&mut upper.container));
         dropped = joined.take_dropped();
         match (above, neighbour.parent) {
@@ -299,5 +306,78 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
         {
             self.join(&place, parent, base, &guard);
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ca_tree::CaTreeConfig;
+    use crate::{CaTree, OrderedIndex};
+    use std::cell::Cell;
+    use std::mem::ManuallyDrop;
+    use std::sync::{OnceLock, mpsc};
+    use std::thread;
+    use std::time::Duration;
+    use tremula_sync::StatisticsConfig;
+
+    static TREE: OnceLock<CaTree<Caller, u64>> = OnceLock::new();
+    /// How long the test may make no progress. Normally it takes less than a second.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    thread_local! {
+        static CALLING: Cell<bool> = const { Cell::new(false) };
+        static CALLS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A key whose drop calls the tree.
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+    struct Caller(u64);
+
+    impl Drop for Caller {
+        fn drop(&mut self) {
+            if CALLING.replace(true) {
+                return;
+            }
+            if let Some(tree) = TREE.get() {
+                tree.get(&ManuallyDrop::new(Self(self.0)));
+                CALLS.set(CALLS.get() + 1);
+            }
+            CALLING.set(false);
+        }
+    }
+
+    /// Splits the trunk, and joins it again, which unlinks a route node with its key.
+    fn split_and_join(tree: &CaTree<Caller, u64>) {
+        let guard = tree.collector.pin();
+        let place = tree.locate(Position::First, &guard);
+        tree.split(&place, place.base.lock.write(), &guard);
+        let place = tree.locate(Position::First, &guard);
+        let parent = place.parent.unwrap();
+        assert!(tree.join(&place, parent, place.base.lock.write(), &guard));
+    }
+
+    /// Fails, by never ending, if a thread that has lowered the statistics of an undivided tree
+    /// gives up its pin, and drops keys of route nodes, before it unlocks the tree.
+    #[test]
+    fn keys_of_route_nodes_are_dropped_while_an_undivided_tree_is_unlocked() {
+        let statistics = StatisticsConfig::default().uncontended(1).join_below(-2);
+        let config = CaTreeConfig::default().statistics(statistics);
+        let (done, finished) = mpsc::channel();
+        thread::spawn(move || {
+            let tree = TREE.get_or_init(|| CaTree::with_config(config));
+            for round in 0..100 {
+                for key in 0..10 {
+                    tree.insert(Caller(key), round);
+                }
+                split_and_join(tree);
+                for key in 0..1_000 {
+                    tree.remove(&ManuallyDrop::new(Caller(10 + key)));
+                }
+            }
+            let _ = done.send(CALLS.get());
+        });
+        let calls = finished.recv_timeout(PATIENCE);
+        assert!(calls.is_ok_and(|calls| calls > 100), "{calls:?}");
     }
 }

@@ -44,7 +44,8 @@
 //!    nodes that bound it cannot be unlinked (invariant 5).
 //! 7. A thread that holds the lock of a base node waits only for base nodes with larger keys. A
 //!    join may need one with smaller keys, so it only tries; so does a step over several ranges,
-//!    from the second on. A thread locks `join` mutexes after base nodes, and upwards.
+//!    from the second on, unless it locks the base nodes between them, too. A thread locks `join`
+//!    mutexes after base nodes, and upwards.
 //! 8. No thread drops a key under a lock, because `K::drop` may call the tree. A container keeps
 //!    the keys that it no longer needs, and the thread drops them after it has released the lock.
 //! 9. Keys may contradict one another, so a comparison alone never decides that a thread waits for

@@ -10,9 +10,10 @@
 
 use super::descend::{Place, Position};
 use super::node::BaseState;
-use super::steps::HeldBases;
+use super::steps::{HeldBases, index_of, parts_of};
 use super::{CaTree, Container};
 use crate::contract::{Direction, KeyRange};
+use crate::transactional::ShownParts;
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::reclaim::Guard;
@@ -214,20 +215,22 @@ fn copy<K: Ord + Clone, V: Clone, C: Container<K, V>>(
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     /// Removes every entry of `range`, as of one moment. Before that, calls `note` while all of the
-    /// range is locked.
+    /// range is locked. When it has returned, no user code runs any more that could keep the
+    /// entries from being removed.
     pub(super) fn remove_from_bases<'g>(
         &'g self,
         range: KeyRange<'_, K>,
-        guard: &'g Guard<'_>,
-        note: impl FnOnce(&HeldBases<'g, K, V, H, C>),
+        guard: &'g Guard<'g>,
+        note: impl FnOnce(&TakenOut<'_, K, V, C>),
     ) -> usize {
         // Declared before the locks, so that these are dropped after all locks are released, even
         // if user code panics: `K::drop` may call this tree.
-        let mut separator = None;
+        let mut edges = [Edge::new(), Edge::new()];
         let removed;
         let mut held = HeldBases::lock(self, &[range], guard);
-        note(&held);
-        removed = take_range(&mut held.containers(), range, &mut separator);
+        let taken = TakenOut::take(held.containers(), range, &mut edges);
+        note(&taken);
+        removed = taken.finish();
         let count = removed.iter().map(Container::count).sum();
         held.count(-isize::try_from(count).unwrap_or(isize::MAX));
         held.unlock();
@@ -249,67 +252,180 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
     }
 }
 
-/// Takes the entries of `range` out of neighbouring containers, of which only the first and the
-/// last can have other entries. All or nothing: if user code panics, all entries stay.
-fn take_range<K: Ord + Clone, V, C: Container<K, V>>(
-    containers: &mut [&mut C],
-    range: KeyRange<'_, K>,
-    kept: &mut Option<C::Separator>,
-) -> Vec<C> {
-    let [first, middle @ .., last] = containers else {
-        return containers
-            .iter_mut()
-            .map(|only| only.split_range(range))
-            .collect();
-    };
-    let separator = match range.low {
-        Bound::Included(low) => Some(low.key().clone()),
-        Bound::Excluded(low) => first.next(low.key()).map(|(key, _)| key.clone()),
-        Bound::Unbounded => None,
-    }
-    .map(C::separator);
-    let taken = first.split_range(KeyRange::between(range.low, Bound::Unbounded));
-    *kept = separator;
-    let mut from_first = Taken {
-        from: &mut **first,
-        separator: kept,
-        taken,
-        entry: PhantomData,
-    };
-    let from_last = last.split_range(KeyRange::between(Bound::Unbounded, range.high));
-    // From here on no user code runs.
-    let from_first = std::mem::take(&mut from_first.taken);
-    let from_middle = middle
-        .iter_mut()
-        .map(|container| std::mem::take(*container));
-    std::iter::once(from_first)
-        .chain(from_middle)
-        .chain([from_last])
-        .collect()
+/// An end of a range: what separates the entries below it from those above it.
+struct Edge<K, S> {
+    /// A key from which the separator is made.
+    key: Option<K>,
+    separator: Option<S>,
 }
 
-/// The upper part of a container. Dropping this puts it back, unless it has been taken out.
-struct Taken<'a, K: Ord + Clone, V, C: Container<K, V>> {
-    from: &'a mut C,
-    /// What separates the two parts; `None` if the lower part is empty. The caller drops it.
-    separator: &'a mut Option<C::Separator>,
+impl<K: Ord + Clone, S> Edge<K, S> {
+    const fn new() -> Self {
+        Self {
+            key: None,
+            separator: None,
+        }
+    }
+
+    /// Makes the separator at `bound`, which the container has in its range. `is_above`: the key of
+    /// the bound itself belongs above it.
+    fn separate<V, C: Container<K, V, Separator = S>>(
+        &mut self,
+        bound: &K,
+        is_above: bool,
+        container: &C,
+    ) {
+        let above = if is_above {
+            None
+        } else {
+            container.next(bound).map(|(key, _)| key)
+        };
+        self.key = Some(above.unwrap_or(bound).clone());
+        self.separator = C::separator_from(&mut self.key);
+    }
+}
+
+/// A container of a locked base node, which begins at `low`, and what was taken out of it.
+struct Part<'h, K, C> {
+    low: Option<&'h K>,
+    from: &'h mut C,
     taken: C,
+}
+
+/// The entries of a range, taken out of neighbouring containers, of which only the first and the
+/// last can have other entries. Dropping this puts them back, and runs no user code.
+pub(super) struct TakenOut<'h, K: Ord + Clone, V, C: Container<K, V>> {
+    parts: Vec<Part<'h, K, C>>,
+    /// The entries above the range.
+    above: C,
+    /// Where the range begins and ends. The caller drops them.
+    edges: &'h mut [Edge<K, C::Separator>; 2],
     entry: PhantomData<V>,
 }
 
-impl<K: Ord + Clone, V, C: Container<K, V>> Drop for Taken<'_, K, V, C> {
-    fn drop(&mut self) {
-        if self.taken.is_empty() {
-            return;
-        }
-        let taken = std::mem::take(&mut self.taken);
-        match self.separator.take() {
-            Some(separator) => self.from.join_at(separator, taken),
-            None => {
-                let dropped = self.from.take_dropped();
-                *self.from = taken;
-                self.from.keep_dropped(dropped);
+impl<'h, K: Ord + Clone, V, C: Container<K, V>> TakenOut<'h, K, V, C> {
+    /// Takes the entries out. All or nothing: if user code panics, all entries stay.
+    fn take(
+        containers: impl Iterator<Item = (Option<&'h K>, &'h mut C)>,
+        range: KeyRange<'_, K>,
+        edges: &'h mut [Edge<K, C::Separator>; 2],
+    ) -> Self {
+        let part = |(low, from)| Part {
+            low,
+            from,
+            taken: C::default(),
+        };
+        let mut this = Self {
+            parts: containers.map(part).collect(),
+            above: C::default(),
+            edges,
+            entry: PhantomData,
+        };
+        let [low, high] = &mut *this.edges;
+        if let [first, ..] = &mut this.parts[..] {
+            match range.low {
+                Bound::Included(key) => low.separate(key.key(), true, first.from),
+                Bound::Excluded(key) => low.separate(key.key(), false, first.from),
+                Bound::Unbounded => (),
             }
         }
+        let mut above = Bound::Unbounded;
+        if let [.., last] = &mut this.parts[..] {
+            match range.high {
+                Bound::Included(key) => {
+                    high.separate(key.key(), false, last.from);
+                    above = Bound::Excluded(key);
+                }
+                Bound::Excluded(key) => {
+                    high.separate(key.key(), true, last.from);
+                    above = Bound::Included(key);
+                }
+                Bound::Unbounded => (),
+            }
+        }
+        let mut parts = this.parts.iter_mut();
+        if let Some(Part { from, taken, .. }) = parts.next() {
+            *taken = from.split_range(KeyRange::between(range.low, Bound::Unbounded));
+        }
+        for Part { from, taken, .. } in parts {
+            *taken = std::mem::take(*from);
+        }
+        if let [.., last] = &mut this.parts[..]
+            && !matches!(above, Bound::Unbounded)
+        {
+            this.above = last
+                .taken
+                .split_range(KeyRange::between(above, Bound::Unbounded));
+        }
+        this
+    }
+
+    /// The entries. Puts back those above the range.
+    fn finish(mut self) -> Vec<C> {
+        let parts = self.parts.iter_mut();
+        let taken = parts.map(|part| std::mem::take(&mut part.taken)).collect();
+        if let [.., last] = &mut self.parts[..] {
+            append(last.from, &mut self.edges[1], &mut self.above);
+        }
+        // There is nothing to put back.
+        self.parts.clear();
+        taken
+    }
+}
+
+/// Appends to `lower` what lies above an edge. Runs no user code.
+fn append<K: Ord + Clone, V, C: Container<K, V>>(
+    lower: &mut C,
+    edge: &mut Edge<K, C::Separator>,
+    upper: &mut C,
+) {
+    let mut upper = std::mem::take(upper);
+    if upper.is_empty() {
+        lower.keep_dropped(upper.take_dropped());
+        return;
+    }
+    match edge.separator.take() {
+        Some(separator) => lower.join_at(separator, upper),
+        // The range has no bound there, so nothing lies below.
+        None => {
+            upper.keep_dropped(lower.take_dropped());
+            *lower = upper;
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> Drop for TakenOut<'_, K, V, C> {
+    fn drop(&mut self) {
+        let [low, high] = &mut *self.edges;
+        if let [.., last] = &mut self.parts[..] {
+            append(&mut last.taken, high, &mut self.above);
+        }
+        let mut parts = self.parts.iter_mut();
+        if let Some(Part { from, taken, .. }) = parts.next() {
+            append(*from, low, taken);
+        }
+        // Only the first can have kept entries that were not taken.
+        for Part { from, taken, .. } in parts {
+            append(*from, &mut Edge::new(), taken);
+        }
+    }
+}
+
+impl<K: Ord + Clone, V, C: Container<K, V>> ShownParts<K, V> for TakenOut<'_, K, V, C> {
+    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+        let part = self.parts.get(index_of(&self.parts, |part| part.low, key));
+        part.is_some_and(|part| part.taken.get(key).map(read).is_some())
+    }
+
+    fn visit(
+        &self,
+        range: KeyRange<'_, K>,
+        visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut parts = parts_of(&self.parts, |part| part.low, range);
+        parts.try_for_each(|part| {
+            let each = &mut |key: &K, value: &V| visit(key, value);
+            part.taken.visit(range, Direction::Ascending, each)
+        })
     }
 }

@@ -10,15 +10,19 @@
 //! (invariant 7). Base nodes lie between those of one range and those of the next, so no common
 //! boundary shows which has the larger keys, and the keys may contradict one another (invariant 9).
 //! Therefore, from the second range on, a thread only tries. When a base node is not free, the
-//! thread releases all others, waits for that one alone, and starts again.
+//! thread releases all others, waits for that one alone, and starts again. After [`ATTEMPTS`] it
+//! locks everything from the beginning of the first range to the end of the last: these base nodes
+//! are neighbours, so it waits for each of them and keeps the locks that it has.
 
 use super::descend::{Place, Position};
 use super::node::{BaseGuard, BaseNode, NodeRef};
-use super::ranges::STRAYS;
+use super::ranges::{STRAYS, TakenOut};
 use super::{CaTree, Container};
 use crate::container::Dropped;
 use crate::contract::{Direction, KeyRange};
-use crate::transactional::{Adapted, HeldParts, Part, Steps, Transaction, View, run, show};
+use crate::transactional::{
+    Adapted, Change, HeldParts, Part, ShownParts, Steps, Transaction, View, run, show,
+};
 use std::ops::{Bound, ControlFlow};
 use tremula_sync::Backoff;
 use tremula_sync::atomic::Ordering;
@@ -30,6 +34,12 @@ use tremula_sync::reclaim::Guard;
 const TRIES: usize = 10;
 #[cfg(any(loom, shuttle))]
 const TRIES: usize = 2;
+
+/// How often a step over several ranges starts again before it locks what is between them, too.
+#[cfg(not(any(loom, shuttle)))]
+const ATTEMPTS: usize = 4;
+#[cfg(any(loom, shuttle))]
+const ATTEMPTS: usize = 1;
 
 /// How many splits may be linked and not counted yet: a thread that splits a base node counts this
 /// right after it has linked the route node.
@@ -46,7 +56,13 @@ pub(super) struct HeldBases<'g, K, V, H, C> {
     bases: Vec<(Place<'g, K, C>, BaseGuard<'g, C>)>,
     /// By how much the number of entries has changed.
     difference: isize,
+    /// What could not be put back, to be dropped when all is unlocked. Declared after the locks.
+    loose: Vec<Loose<K, V>>,
 }
+
+/// A value, with the stored key if the entry has been removed. Both are `None` once a container has
+/// taken them.
+type Loose<K, V> = (Option<K>, Option<V>);
 
 impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
     /// Locks the base nodes of these ranges. Each range lies above those before it.
@@ -55,13 +71,15 @@ impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
         ranges: &[KeyRange<'_, K>],
         guard: &'g Guard<'_>,
     ) -> Self {
-        loop {
-            let mut held = Self {
-                tree,
-                guard,
-                bases: Vec::new(),
-                difference: 0,
-            };
+        let none = || Self {
+            tree,
+            guard,
+            bases: Vec::new(),
+            difference: 0,
+            loose: Vec::new(),
+        };
+        for _ in 0..ATTEMPTS {
+            let mut held = none();
             let locked = ranges.iter().try_for_each(|range| held.lock_range(*range));
             let Err(busy) = locked else { return held };
             drop(held);
@@ -69,6 +87,12 @@ impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
             // Waits as a writer, so that the statistics count the contention.
             drop(busy.lock.write());
         }
+        let mut held = none();
+        if let [first, .., last] = ranges {
+            // It holds none yet, so it waits for each and finds none busy.
+            let _ = held.lock_range(KeyRange::between(first.low, last.high));
+        }
+        held
     }
 
     /// Locks the base nodes of a range that lies above those locked before. Returns a base node
@@ -119,11 +143,11 @@ impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
         self.bases.iter().any(|(place, _)| place.node == node)
     }
 
-    pub(super) fn containers(&mut self) -> Vec<&mut C> {
+    /// The containers, and where each begins.
+    pub(super) fn containers<'h>(&'h mut self) -> impl Iterator<Item = (Option<&'h K>, &'h mut C)> {
         self.bases
             .iter_mut()
-            .map(|(_, base)| &mut base.container)
-            .collect()
+            .map(|(place, base)| (place.low, &mut base.container))
     }
 
     /// Counts entries that have been added, or removed if the number is negative.
@@ -143,6 +167,7 @@ impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
             guard,
             mut bases,
             difference,
+            loose: _,
         } = self;
         // Counted before a base node is split, because a split runs user code, which may panic.
         if difference != 0 {
@@ -177,21 +202,38 @@ impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
 
     /// The index of the base node that is responsible for a key of the ranges. If there is a range,
     /// there is a base node.
-    fn index_of(&self, key: &K) -> usize {
-        let begins_before = |low: &K| low <= key;
-        self.bases
-            .partition_point(|(place, _)| place.low.is_none_or(begins_before))
-            .saturating_sub(1)
-    }
-
-    fn container(&self, key: &K) -> &C {
-        &self.bases[self.index_of(key)].1.container
-    }
-
     fn container_mut(&mut self, key: &K) -> &mut C {
-        let index = self.index_of(key);
+        let index = index_of(&self.bases, |(place, _)| place.low, key);
         &mut self.bases[index].1.container
     }
+}
+
+/// Which of some neighbours is responsible for a key. `low` says where each begins.
+pub(super) fn index_of<'k, K: Ord + 'k, P>(
+    parts: &[P],
+    low: impl Fn(&P) -> Option<&'k K>,
+    key: &K,
+) -> usize {
+    let begins_before = |low: &K| low <= key;
+    parts
+        .partition_point(|part| low(part).is_none_or(begins_before))
+        .saturating_sub(1)
+}
+
+/// The neighbours that may have keys of a range.
+pub(super) fn parts_of<'p, 'k, K: Ord + 'k, P>(
+    parts: &'p [P],
+    low: impl Fn(&P) -> Option<&'k K> + Copy,
+    range: KeyRange<'_, K>,
+) -> impl Iterator<Item = &'p P> {
+    let first = match range.low {
+        Bound::Included(low_key) | Bound::Excluded(low_key) => index_of(parts, low, low_key.key()),
+        Bound::Unbounded => 0,
+    };
+    parts
+        .iter()
+        .skip(first)
+        .take_while(move |part| low(part).is_none_or(|low| range.ends_after(low)))
 }
 
 fn try_for_a_while<C>(base: &BaseNode<C>) -> Option<BaseGuard<'_, C>> {
@@ -204,12 +246,11 @@ fn try_for_a_while<C>(base: &BaseNode<C>) -> Option<BaseGuard<'_, C>> {
     })
 }
 
-impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_, K, V, H, C> {
-    /// A value, with the stored key if the entry has been removed.
-    type Taken = (Option<K>, V);
-
+impl<K: Ord + Clone, V, H, C: Container<K, V>> ShownParts<K, V> for HeldBases<'_, K, V, H, C> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        self.container(key).get(key).map(read).is_some()
+        let index = index_of(&self.bases, |(place, _)| place.low, key);
+        let (_, base) = &self.bases[index];
+        base.container.get(key).map(read).is_some()
     }
 
     fn visit(
@@ -217,47 +258,58 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_,
         range: KeyRange<'_, K>,
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let first = match range.low {
-            Bound::Included(low) | Bound::Excluded(low) => self.index_of(low.key()),
-            Bound::Unbounded => 0,
-        };
-        self.bases
-            .iter()
-            .skip(first)
-            .take_while(|(place, _)| place.low.is_none_or(|low| range.ends_after(low)))
-            .try_for_each(|(_, base)| {
-                let each = &mut |key: &K, value: &V| visit(key, value);
-                base.container.visit(range, Direction::Ascending, each)
-            })
+        let mut parts = parts_of(&self.bases, |(place, _)| place.low, range);
+        parts.try_for_each(|(_, base)| {
+            let each = &mut |key: &K, value: &V| visit(key, value);
+            base.container.visit(range, Direction::Ascending, each)
+        })
     }
+}
 
-    fn put(&mut self, key: &mut Option<K>, value: &mut Option<V>) -> Option<Self::Taken> {
+impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_, K, V, H, C> {
+    type Taken = Loose<K, V>;
+    type Added = ();
+
+    fn put(
+        &mut self,
+        key: &mut Option<K>,
+        value: &mut Option<V>,
+    ) -> Option<Change<Self::Taken, ()>> {
         let container = self.container_mut(key.as_ref()?);
-        let old = container.insert(key.take()?, value.take()?);
+        let old = container.insert_from(key, value);
         self.count(old.is_none().into());
-        old.map(|value| (None, value))
+        Some(match old {
+            Some(_) => Change::Took((None, old)),
+            None => Change::Added(()),
+        })
     }
 
     fn take(&mut self, key: &K) -> Option<Self::Taken> {
         let (stored, value) = self.container_mut(key).remove_entry(key)?;
         self.count(-1);
-        Some((Some(stored), value))
+        Some((Some(stored), Some(value)))
     }
 
-    fn put_back(
-        &mut self,
-        key: &mut Option<K>,
-        (stored, value): Self::Taken,
-    ) -> Option<Self::Taken> {
-        let container = self.container_mut(key.as_ref()?);
-        let old = container.insert(stored.or_else(|| key.take())?, value);
+    fn take_added(&mut self, key: &K, (): ()) -> Option<Self::Taken> {
+        self.take(key)
+    }
+
+    fn put_back(&mut self, key: &mut Option<K>, taken: Self::Taken) -> Option<Self::Taken> {
+        // What the container does not take, also because user code panics, stays there.
+        self.loose.push(taken);
+        let (stored, value) = self.loose.last_mut()?;
+        let index = index_of(&self.bases, |(place, _)| place.low, key.as_ref()?);
+        let (_, base) = &mut self.bases[index];
+        let key = if stored.is_some() { stored } else { key };
+        let old = base.container.insert_from(key, value);
         self.count(old.is_none().into());
-        old.map(|value| (None, value))
+        old.map(|value| (None, Some(value)))
     }
 
-    fn release(self, taken: Vec<Self::Taken>) {
+    fn release(mut self, taken: Vec<Self::Taken>) {
+        let loose = std::mem::take(&mut self.loose);
         self.unlock();
-        drop(taken);
+        drop((taken, loose));
     }
 }
 
@@ -286,9 +338,8 @@ where
         range: KeyRange<'_, K>,
         note: &mut dyn FnMut(&dyn View<K, V>),
     ) -> usize {
-        self.remove_from_bases(range, &self.collector.pin(), |held| {
-            show(held, range, note);
-        })
+        let note = |taken: &TakenOut<'_, K, V, C>| show(taken, range, note);
+        self.remove_from_bases(range, &self.collector.pin(), note)
     }
 
     fn atomically(
@@ -359,9 +410,10 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> CaTree<K, V, H, C> {
 mod tests {
     use super::*;
     use crate::ca_tree::CaTreeConfig;
-    use crate::{CaTree, OrderedIndex, Transactional};
+    use crate::{CaTree, OrderedIndex, Transactional, Update};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::thread;
+    use std::time::{Duration, Instant};
     use tremula_sync::StatisticsConfig;
     use tremula_sync::atomic::AtomicBool;
 
@@ -531,6 +583,41 @@ mod tests {
             done.store(true, Ordering::Release);
         });
         assert_eq!(tree.get(&10), Some(1));
+    }
+
+    /// Fails if a step starves because other threads always have a base node of a further range.
+    #[test]
+    fn a_step_over_a_busy_further_range_starts_again_only_a_few_times() {
+        const STEPS: u64 = 10;
+        let tree = &split_tree();
+        let done = &AtomicBool::new(false);
+        let started = Instant::now();
+        let retries = || tree.shape().get("retries").unwrap();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    while !done.load(Ordering::Acquire) && started.elapsed().as_secs() < 60 {
+                        tree.update(200, &mut |_| {
+                            thread::sleep(Duration::from_millis(1));
+                            Update::Put(0)
+                        });
+                    }
+                });
+            }
+            let before = retries();
+            for value in 0..STEPS {
+                let ranges = [KeyRange::only(&10), KeyRange::only(&200)];
+                steps(tree).atomically(&ranges, &mut |step| {
+                    step.insert(10, value);
+                });
+            }
+            done.store(true, Ordering::Release);
+            let restarts = retries() - before;
+            assert!(
+                restarts <= STEPS * (ATTEMPTS as u64 + 2),
+                "{restarts} restarts of {STEPS} steps"
+            );
+        });
     }
 
     /// Fails if a walk misses a base node or shows it twice, if it waits for one that is locked, or

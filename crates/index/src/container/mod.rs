@@ -111,6 +111,14 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// stored stays. O(log n).
     fn insert(&mut self, key: K, value: V) -> Option<V>;
 
+    /// Does what [`insert`](Self::insert) does, but takes the key and the value only when all user
+    /// code has run: if that panics, the caller still has both. It may also leave a key that is
+    /// already stored. (As provided, it takes both at once, and user code that panics loses them.)
+    #[doc(hidden)]
+    fn insert_from(&mut self, key: &mut Option<K>, value: &mut Option<V>) -> Option<V> {
+        self.insert(key.take()?, value.take()?)
+    }
+
     /// Stores `value` under `key` if the key is absent. O(log n).
     ///
     /// # Errors
@@ -179,6 +187,13 @@ pub trait Container<K: Ord + Clone, V>: Default + Send + Sync {
     /// The separator for a join at `key`, which lies above all keys of the lower container and at
     /// or below all keys of the upper one, as the key that [`split`](Self::split) returns. O(1).
     fn separator(key: K) -> Self::Separator;
+
+    /// The same, but takes the key only when all user code has run: if that panics, the caller
+    /// still has it. (As provided, it takes the key at once.)
+    #[doc(hidden)]
+    fn separator_from(key: &mut Option<K>) -> Option<Self::Separator> {
+        key.take().map(Self::separator)
+    }
 
     /// Appends `upper`. Runs no user code. O(log n).
     fn join_at(&mut self, separator: Self::Separator, upper: Self);

@@ -118,8 +118,8 @@ fn from_head<K: 'static>(head: u64) -> Option<K> {
     }
 }
 
-/// The heads of the *built-in keys*, whose byte form is found at run time: integers, `bool`, `char`,
-/// `String`, `Vec<u8>`, their boxed, counted (`Arc`), `'static` and `Cow` forms, `CString`,
+/// The heads of the *built-in keys*, whose byte form is found at run time: integers, `bool`,
+/// `char`, `String`, `Vec<u8>`, their boxed, counted (`Arc`), `'static` and `Cow` forms, `CString`,
 /// `OsString`. Keys of other types have none, and are compared.
 #[derive(Clone, Copy, Debug)]
 pub enum BuiltInHead {}

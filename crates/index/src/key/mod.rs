@@ -20,9 +20,9 @@ mod strings;
 mod tuples;
 mod variants;
 
+pub use built_in::BuiltInHead;
 pub use float::{TotalF32, TotalF64};
 pub(crate) use head::head_is_key;
-pub use built_in::BuiltInHead;
 pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 
 /// A key with a byte form in the same order.

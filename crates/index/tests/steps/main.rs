@@ -6,8 +6,10 @@
 
 mod concurrent;
 mod model;
+mod panics;
 #[path = "../support/mod.rs"]
 mod support;
+mod walks;
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -87,6 +89,26 @@ macro_rules! each_engine {
             #[test]
             fn a_closure_that_calls_its_index_panics() {
                 super::a_closure_that_calls_its_index_panics($numbers);
+            }
+
+            #[test]
+            fn a_panic_drops_nothing_under_locks() {
+                panics::a_panic_drops_nothing_under_locks($fragile);
+            }
+
+            #[test]
+            fn what_is_noted_is_removed() {
+                panics::what_is_noted_is_removed($fragile);
+            }
+
+            #[test]
+            fn closures_are_called_for_a_range_without_keys() {
+                panics::closures_are_called_for_a_range_without_keys($numbers);
+            }
+
+            #[test]
+            fn a_walk_waits_for_no_writer() {
+                walks::a_walk_waits_for_no_writer($numbers);
             }
         })*
     };

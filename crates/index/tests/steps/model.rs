@@ -231,18 +231,7 @@ fn clipped<K: Key, V: support::values::Value>(
 }
 
 fn check_walk<K: Key, V: support::values::Value>(index: &impl Index<K, V>, model: &BTreeMap<K, V>) {
-    let mut entries = 0;
-    let mut lows: Vec<K> = Vec::new();
-    let mut parts = 0;
-    let adapted = index.steps().walk(&mut |part| {
-        parts += 1;
-        entries += part.entries.expect("nobody changes it");
-        lows.extend(part.low.clone());
-        ControlFlow::Continue(())
-    });
-    assert_eq!(entries, model.len());
-    assert!(lows.is_sorted_by(|one, other| one < other), "{lows:?}");
-    assert!(parts == 1 || adapted.splits > 0);
+    walks::check_parts(index, model);
     let mut calls = 0;
     index.steps().walk(&mut |_| {
         calls += 1;

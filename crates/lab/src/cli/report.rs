@@ -18,6 +18,9 @@ pub(super) struct ReportArgs {
     /// The page to write.
     #[arg(short, long, value_name = "PAGE", default_value = "report.html")]
     output: PathBuf,
+    /// A folder for the charts, each in a file of its own: `adaptation-1.svg` and so on.
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
     /// The day that stands in the head of the page [default: today].
     #[arg(long, value_name = "YYYY-MM-DD")]
     date: Option<String>,
@@ -27,11 +30,20 @@ pub(super) struct ReportArgs {
 pub(super) fn run(arguments: ReportArgs) -> Result<(), LabError> {
     let records = results::read(&arguments.results)?;
     let date = arguments.date.unwrap_or_else(today);
-    let html = page::page(records, &date);
-    fs::write(&arguments.output, html).map_err(|error| LabError::Write {
-        path: arguments.output,
-        error,
-    })
+    if let Some(folder) = arguments.charts {
+        fs::create_dir_all(&folder).map_err(|error| LabError::Write {
+            path: folder.clone(),
+            error,
+        })?;
+        for (name, svg) in page::charts(records.clone()) {
+            write(folder.join(name).with_extension("svg"), &svg)?;
+        }
+    }
+    write(arguments.output, &page::page(records, &date))
+}
+
+fn write(path: PathBuf, text: &str) -> Result<(), LabError> {
+    fs::write(&path, text).map_err(|error| LabError::Write { path, error })
 }
 
 /// Today by the system's clock, in UTC.

@@ -92,6 +92,46 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
     html
 }
 
+/// The charts of [`page`], each with its name, such as `adaptation-1`, as an image that stands
+/// alone.
+///
+/// ```
+/// use std::path::Path;
+/// use tremula_lab::{page, record};
+///
+/// let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/results/ycsb_email.jsonl");
+/// let charts = page::charts(record::read(&results)?);
+/// let (name, svg) = &charts[0];
+/// assert_eq!(name, "ycsb-1");
+/// assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-ycsb-1\""));
+/// # Ok::<(), tremula_lab::LabError>(())
+/// ```
+#[must_use]
+pub fn charts(records: Vec<Record>) -> Vec<(String, String)> {
+    let (records, _) = results::without_wrong(results::latest(records));
+    let studies = Study::all(&records);
+    let of_study = |study: &Study<'_>| {
+        let experiment = anchor(study.experiment);
+        let figures = charts::figures(study).into_iter().enumerate();
+        figures
+            .map(move |(at, figure)| {
+                let name = format!("{experiment}-{}", at + 1);
+                (name, standing_alone(&figure.svg))
+            })
+            .collect::<Vec<_>>()
+    };
+    studies.iter().flat_map(of_study).collect()
+}
+
+/// A chart of the page with what the page gives it: the namespace and the looks.
+fn standing_alone(svg: &str) -> String {
+    let svg = svg.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
+    let style = format!(
+        "><style>svg {{ background: var(--paper); font-family: sans-serif }}\n{STYLE}</style>"
+    );
+    svg.replacen('>', &style, 1)
+}
+
 /// The title, the conditions of the measurements, and the outcome in two sentences.
 fn head(records: &[Record], date: &str, judged: &[(&Claim, Verdict)]) -> String {
     let machines = in_order(records.iter().map(|record| &record.made_by.machine));

@@ -438,8 +438,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "aspen_excluded_key_is_included",
         file: "crates/index/src/aspen/numbers.rs",
-        original: "Bound::Excluded(low) => head(low).checked_add(1)?,",
-        replacement: "Bound::Excluded(low) => head(low).checked_add(0)?,",
+        original: "Bound::Excluded(low) => number_below::<S>(low).0.checked_add(1)?,",
+        replacement: "Bound::Excluded(low) => number_below::<S>(low).0.checked_add(0)?,",
         why: "The entry behind a key is that of the key itself.",
         checker: Checker {
             flavour: Flavour::Plain,

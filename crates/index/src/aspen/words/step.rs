@@ -11,8 +11,8 @@ use super::structure::Half;
 use super::write::Held;
 use super::{Separators, Words};
 use std::ops::ControlFlow;
-use tremula_sync::Backoff;
 use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::{Backoff, Restart};
 
 /// A leaf of a step.
 struct Locked<'a> {
@@ -216,9 +216,10 @@ impl<'a, const UNITS: usize> Locks<'a, UNITS> {
 
 /// A leaf as a walk has found it.
 pub(in crate::aspen) struct Passed {
-    /// The lowest key in it.
+    /// The lowest key in it, from that of the walk on.
     pub(in crate::aspen) first: Option<u64>,
-    pub(in crate::aspen) entries: usize,
+    /// `None` if a writer has locked it.
+    pub(in crate::aspen) entries: Option<usize>,
     pub(in crate::aspen) waits: u32,
     pub(in crate::aspen) changes: u64,
     /// Where the next leaf begins.
@@ -226,27 +227,52 @@ pub(in crate::aspen) struct Passed {
 }
 
 impl<const UNITS: usize> Words<UNITS> {
-    /// Looks at the leaf of a key, as of one moment.
+    /// Looks at the leaf of a key. Does not wait for a writer that has locked it.
     pub(in crate::aspen) fn pass(&self, key: u64) -> Passed {
-        loop {
-            let found = self.find(key);
-            let (leaf, view): (&Leaf, _) = (found.leaf, View::of(found.leaf));
-            let mut first = None;
-            view.ascend(0, u64::MAX, |(key, _)| {
-                first = Some(key);
-                false
-            });
-            let passed = Passed {
-                first,
-                entries: view.count(),
-                waits: self.grains.waits(found.id),
-                changes: found.version.changes(),
-                next: leaf.last().checked_add(1),
-            };
-            if leaf.lock.validate(found.version).is_ok() {
-                return passed;
-            }
+        let looked = self.look_at(self.routes.leaf_of(key), key);
+        if let Ok(passed) = looked {
+            return passed;
         }
+        // The route leads astray, or a writer has the leaf. The separators are locked only for the
+        // moment in which they change.
+        let id = self.borders.leaf_of(key);
+        self.look_at(id, key).unwrap_or_else(|Restart| {
+            let mut next = Vec::new();
+            if let Some(above) = key.checked_add(1) {
+                self.borders.borders(above, u64::MAX, 1, &mut next);
+            }
+            Passed {
+                first: None,
+                entries: None,
+                waits: self.grains.waits(id),
+                changes: self.leaves.get(id).lock.changes(),
+                next: next.first().map(|(low, _)| *low),
+            }
+        })
+    }
+
+    /// Looks at a leaf as of one moment, if a key belongs to it and no writer has it.
+    fn look_at(&self, id: u32, key: u64) -> Result<Passed, Restart> {
+        let leaf: &Leaf = self.leaves.get(id);
+        let version = leaf.lock.try_read()?;
+        if !leaf.covers(key) {
+            return Err(Restart);
+        }
+        let view = View::of(leaf);
+        let mut first = None;
+        view.ascend(key, u64::MAX, |(key, _)| {
+            first = Some(key);
+            false
+        });
+        let passed = Passed {
+            first,
+            entries: Some(view.count()),
+            waits: self.grains.waits(id),
+            changes: version.changes(),
+            next: leaf.last().checked_add(1),
+        };
+        leaf.lock.validate(version)?;
+        Ok(passed)
     }
 
     /// How often leaves were split and merged.

@@ -5,12 +5,43 @@
 //! unlink nodes on its way back up, after all comparisons.
 
 use super::BTree;
-use super::keys::{Headed, Row, SearchKey};
+use super::keys::{Headed, Probe, Row, SearchKey};
 use super::node::{Inner, Leaf, Node, Upper};
 use crate::container::Dropped;
 use crate::contract::{Direction, Update};
 use crate::key::KeyHead;
 use std::mem;
+
+/// An entry to be inserted. It is taken when all user code has run: if that panics, the caller
+/// still has it.
+pub(super) struct Offer<'a, K, V, H: KeyHead<K>> {
+    word: H::Word,
+    key: &'a mut Option<K>,
+    value: &'a mut Option<V>,
+}
+
+impl<'a, K: Ord, V, H: KeyHead<K>> Offer<'a, K, V, H> {
+    /// Computes the word of the key. `None` if there is no key.
+    pub(super) fn new(key: &'a mut Option<K>, value: &'a mut Option<V>) -> Option<Self> {
+        let word = SearchKey::<K, H>::new(key.as_ref()?).word();
+        Some(Self { word, key, value })
+    }
+
+    fn search_key(&self) -> SearchKey<'_, K, H> {
+        match &self.key {
+            Some(key) => SearchKey::with_word(key, self.word),
+            None => unreachable!("an entry is taken last"),
+        }
+    }
+
+    fn take(&mut self) -> (Headed<K, H>, V) {
+        let word = self.word;
+        match (self.key.take(), self.value.take()) {
+            (Some(key), Some(value)) => (Headed { key, word }, value),
+            _ => unreachable!("an entry is taken once"),
+        }
+    }
+}
 
 impl<K, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
     /// The most entries or children of a small node. A removal from a small leaf tries to merge the
@@ -57,16 +88,43 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> BTree<K, V, H, N> {
         None
     }
 
+    /// Like [`insert_entry`](Self::insert_entry), but leaves a key that is already there.
+    pub(super) fn insert_offered(&mut self, offer: &mut Offer<'_, K, V, H>) -> Option<V> {
+        let place = Self::leaf_of_mut(&mut self.root, offer.search_key())
+            .map(|leaf| (leaf.keys().find(offer.search_key()), leaf));
+        match place {
+            Some((Ok(at), leaf)) => {
+                let value = offer.value.take()?;
+                return Some(mem::replace(&mut leaf.values_mut()[at], value));
+            }
+            Some((Err(at), leaf)) if !leaf.is_full() => {
+                let (key, value) = offer.take();
+                leaf.insert(at, key, value);
+            }
+            _ => self.insert_offered_at_leaf(offer),
+        }
+        None
+    }
+
     /// Inserts an absent key into a tree that is empty or whose leaf is full.
     #[cold]
     fn insert_at_leaf(&mut self, key: Headed<K, H>, value: V) {
+        self.insert_offered_at_leaf(&mut Offer {
+            word: key.word,
+            key: &mut Some(key.key),
+            value: &mut Some(value),
+        });
+    }
+
+    fn insert_offered_at_leaf(&mut self, offer: &mut Offer<'_, K, V, H>) {
         let Some(root) = &mut self.root else {
             let mut leaf = Leaf::new();
+            let (key, value) = offer.take();
             leaf.insert(0, key, value);
             self.root = Some(Node::Leaf(leaf));
             return;
         };
-        if let Some((separator, upper)) = root.insert(key, value)
+        if let Some((separator, upper)) = root.insert(offer)
             && let Some(lower) = self.root.take()
         {
             self.root = Some(Node::pair(lower, separator, upper));
@@ -169,22 +227,25 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
     }
 
     /// Inserts an absent key. Returns the upper part if this node was split.
-    fn insert(&mut self, key: Headed<K, H>, value: V) -> Upper<K, V, H, N> {
+    fn insert(&mut self, offer: &mut Offer<'_, K, V, H>) -> Upper<K, V, H, N> {
         match self {
             Self::Leaf(leaf) => {
-                let at = leaf.keys().below(key.search_key());
+                let at = leaf.keys().below(offer.search_key());
                 if !leaf.is_full() {
+                    let (key, value) = offer.take();
                     leaf.insert(at, key, value);
                     return None;
                 }
                 // An append leaves a full leaf behind; other insertions split in the middle.
                 if at == leaf.len() {
-                    let separator = key.copy();
+                    let separator = offer.search_key().copy();
                     let mut upper = Leaf::new();
+                    let (key, value) = offer.take();
                     upper.insert(0, key, value);
                     return Some((separator, Self::Leaf(upper)));
                 }
                 let separator = leaf.keys().copy(N / 2);
+                let (key, value) = offer.take();
                 let mut upper = leaf.split_off(N / 2);
                 if at <= N / 2 {
                     leaf.insert(at, key, value);
@@ -194,8 +255,8 @@ impl<K: Ord + Clone, V, H: KeyHead<K>, const N: usize> Node<K, V, H, N> {
                 Some((separator, Self::Leaf(upper)))
             }
             Self::Inner(inner) => {
-                let at = inner.keys().at_or_below(key.search_key());
-                let (separator, upper) = inner.children_mut()[at].insert(key, value)?;
+                let at = inner.keys().at_or_below(offer.search_key());
+                let (separator, upper) = inner.children_mut()[at].insert(offer)?;
                 inner.add_behind(at, separator, upper)
             }
         }

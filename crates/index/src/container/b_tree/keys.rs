@@ -22,16 +22,6 @@ impl<K, H: KeyHead<K>> Headed<K, H> {
         }
     }
 
-    pub(super) fn copy(&self) -> Self
-    where
-        K: Clone,
-    {
-        Self {
-            key: self.key.clone(),
-            word: self.word,
-        }
-    }
-
     #[inline]
     pub(super) const fn search_key(&self) -> SearchKey<'_, K, H> {
         SearchKey {
@@ -61,6 +51,22 @@ impl<'a, K, H: KeyHead<K>> SearchKey<'a, K, H> {
         Self {
             key,
             word: H::Word::of(H::head(key)),
+        }
+    }
+
+    /// With the word of the key's head, which is known.
+    pub(super) const fn with_word(key: &'a K, word: H::Word) -> Self {
+        Self { key, word }
+    }
+
+    /// A copy of the key.
+    pub(super) fn copy(self) -> Headed<K, H>
+    where
+        K: Clone,
+    {
+        Headed {
+            key: self.key.clone(),
+            word: self.word,
         }
     }
 }

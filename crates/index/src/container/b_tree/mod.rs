@@ -42,8 +42,9 @@ use crate::contract::{Direction, KeyRange, Update};
 use crate::form::Form;
 use crate::key::head::head_of_form;
 use crate::key::{KeyHead, NoHead};
+use edit::Offer;
 pub use keys::Headed;
-use keys::{SearchForm, SearchKey};
+use keys::{Probe, SearchForm, SearchKey};
 use node::Node;
 use std::ops::ControlFlow;
 
@@ -129,6 +130,10 @@ where
         self.insert_entry(key, value)
     }
 
+    fn insert_from(&mut self, key: &mut Option<K>, value: &mut Option<V>) -> Option<V> {
+        self.insert_offered(&mut Offer::new(key, value)?)
+    }
+
     fn insert_if_absent(&mut self, key: K, value: V) -> Result<(), V> {
         if self.get(&key).is_some() {
             self.dropped.keep(key);
@@ -209,6 +214,12 @@ where
 
     fn separator(key: K) -> Headed<K, H> {
         Headed::new(key)
+    }
+
+    fn separator_from(key: &mut Option<K>) -> Option<Headed<K, H>> {
+        let word = SearchKey::<K, H>::new(key.as_ref()?).word();
+        let key = key.take()?;
+        Some(Headed { key, word })
     }
 
     fn join_at(&mut self, separator: Headed<K, H>, upper: Self) {
