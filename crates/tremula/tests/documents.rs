@@ -131,7 +131,7 @@ fn the_figures_of_the_engines_are_those_of_the_results() {
         let mut expected = Vec::new();
         for (set, keys) in sizes {
             for work in ["insert", "c", "a", "e"] {
-                let speed = |engine| of("ycsb", work, set, keys, 2, engine, "mops");
+                let speed = |engine: &str| of("ycsb", work, set, keys, 2, engine, "mops");
                 let ratio = |engine: &&str| format!("{:.2}", speed(engine) / speed("aspen"));
                 let ratios: Vec<_> = others.iter().map(ratio).collect();
                 expected.push(format!("`{set}` | `{work}` | {}", ratios.join(" | ")));

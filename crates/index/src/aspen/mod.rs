@@ -119,9 +119,9 @@ pub const DEFAULT_UNITS: usize = 8;
 /// works.
 ///
 /// `H` provides the heads of keys: [`ByteHead`] those of their byte forms;
-/// [`BuiltInHead`](crate::key::BuiltInHead) those of numbers and strings, found at run time, so that
-/// [`OrderedMap::new`](crate::OrderedMap::new) can make maps of any keys with it. `UNITS`
-/// is the number of units of 512 bytes in the largest block of a leaf, from 1 to 8.
+/// [`BuiltInHead`](crate::key::BuiltInHead) those of numbers and strings, found at run time:
+/// [`OrderedMap::new`](crate::OrderedMap::new) makes maps of any keys with it. `UNITS` is the
+/// number of units of 512 bytes in the largest block of a leaf, from 1 to 8.
 ///
 /// ```
 /// use tremula_index::{Aspen, Direction, KeyRange, OrderedIndex};

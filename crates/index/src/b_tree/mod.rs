@@ -73,7 +73,7 @@
 //! and validates all of them at the end: there was a moment at which all leaves were as it read
 //! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that).
 //! A range is removed under the locks of all of its leaves. A step
-//! ([`Transactional`](crate::Transactional)) locks the leaves of all its ranges, and those that it
+//! ([`Transactional`]) locks the leaves of all its ranges, and those that it
 //! splits off them before any other thread can reach them, and unlocks them when it has ended.
 //!
 //! Reads that meet no writer write nothing to shared memory. A reader or writer that meets a writer

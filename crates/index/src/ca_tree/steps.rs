@@ -144,7 +144,7 @@ impl<'g, K: Ord + Clone, V, H, C: Container<K, V>> HeldBases<'g, K, V, H, C> {
     }
 
     /// The containers, and where each begins.
-    pub(super) fn containers<'h>(&'h mut self) -> impl Iterator<Item = (Option<&'h K>, &'h mut C)> {
+    pub(super) fn containers(&mut self) -> impl Iterator<Item = (Option<&K>, &mut C)> {
         self.bases
             .iter_mut()
             .map(|(place, base)| (place.low, &mut base.container))
