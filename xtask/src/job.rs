@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a command may take when nothing else is said: no step comes near it.
-const USUAL_LIMIT: Duration = Duration::from_secs(35 * 60);
+const USUAL_LIMIT: Duration = Duration::from_secs(50 * 60);
 /// How often a command that runs long says where it is.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 /// How often a running command is looked at.

@@ -194,7 +194,7 @@ mod tests {
         let error = "btree".parse::<AnyEngine>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown engine 'btree'; there are: ca_tree lfca_tree b_tree art masstree aspen locked \
+            "unknown engine 'btree'; there are: aspen ca_tree lfca_tree b_tree art masstree locked \
              bw_tree skip_list background_skip_list"
         );
     }
