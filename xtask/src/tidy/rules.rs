@@ -257,7 +257,7 @@ mod tests {
         assert!(!bites(unsafe_crates, "crates/server/src/lib.rs", forbids));
         assert!(!bites(
             unsafe_crates,
-            "crates/server/src/limits.rs",
+            "crates/server/src/limits/mod.rs",
             "//! Docs.\n"
         ));
         assert!(!bites(
