@@ -22,7 +22,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve an ordered table over the Redis protocol.
-    Serve(tremula_server::cli::ServeArgs),
+    Serve(Box<tremula_server::cli::ServeArgs>),
     /// Says that the lab is a command of its own.
     #[command(hide = true, disable_help_flag = true)]
     Lab {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     match cli.command {
-        Command::Serve(arguments) => tremula_server::cli::run(arguments),
+        Command::Serve(arguments) => tremula_server::cli::run(*arguments),
         Command::Lab { arguments } => {
             let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();
             eprintln!(

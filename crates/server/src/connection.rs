@@ -5,13 +5,16 @@
 //! either. So the limits bound the memory that a client can make the server hold.
 
 use crate::clients::Client;
-use crate::commands::{self, Next, Receive, Search, Session};
+use crate::commands::{self, Lent, Next, Receive, Session, Unfinished};
 use crate::limits::REPLY_BATCH;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
+use crate::turn::{BYTES_PER_UNIT, Turn};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{self, Poll};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tremula_store::Lease;
 
 /// Bytes requested in one read, as in Redis, so that a deep pipeline takes one system call.
@@ -44,7 +47,29 @@ struct Connection<'a> {
     /// Received bytes. The first `consumed` ones are done.
     input: Vec<u8>,
     consumed: usize,
+    /// The first request in the input that is not done, if it has begun.
+    begun: Option<Begun>,
     output: Reply,
+    turn: Turn,
+}
+
+/// A request whose turn was over before it was done. It stays in the input, because its command
+/// goes on reading its arguments.
+struct Begun {
+    length: usize,
+    command: Unfinished,
+}
+
+/// Why the connection stops running commands.
+enum Pause {
+    /// Every complete command has run.
+    Idle,
+    /// The turn is over, or the replies are long.
+    Send,
+    /// A command receives messages.
+    Receive(Receive),
+    /// The connection ends.
+    Close,
 }
 
 /// Serves a client until it leaves, breaks the protocol, or the server shuts down.
@@ -56,7 +81,9 @@ pub(crate) async fn serve(server: &Shared, client: &Client) {
         parser: RequestParser::new(&server.limits),
         input: Vec::new(),
         consumed: 0,
+        begun: None,
         output: Reply::new(server.limits.max_output_buffer.0),
+        turn: Turn::begin(server.limits.turn.time.0),
     };
     if let Err(error) = connection.run().await {
         tracing::debug!(client = client.id, %error, "connection lost");
@@ -70,43 +97,48 @@ impl Connection<'_> {
                 return Ok(());
             }
             loop {
-                let next = self.run_commands();
+                let pause = self.run_commands();
                 self.send().await?;
-                match next {
-                    Next::Reply => break,
-                    Next::Pause => tokio::task::yield_now().await,
-                    Next::Receive(receive) => self.receive(receive).await?,
-                    Next::Search(search) => {
-                        if !self.search(*search).await? {
-                            return self.close().await;
-                        }
-                    }
-                    Next::Close => return self.close().await,
+                match pause {
+                    Pause::Idle => break,
+                    Pause::Send => (),
+                    Pause::Receive(receive) => self.receive(receive).await?,
+                    Pause::Close => return self.close().await,
+                }
+                if self.turn.is_over() {
+                    self.give_way().await;
                 }
             }
         }
+    }
+
+    /// Lets the other clients of the thread run.
+    async fn give_way(&mut self) {
+        self.server.stats.turns_spent.fetch_add(1, Relaxed);
+        tokio::task::yield_now().await;
+        self.turn.again();
     }
 
     /// Reads what has arrived; `false` at the end of the input.
     async fn read(&mut self) -> io::Result<bool> {
         self.release_buffers();
         loop {
-            self.client.stream.readable().await?;
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
             self.input.reserve(READ_SIZE);
-            let room = self.input.capacity() - self.input.len();
             match self.client.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Ok(false),
+                // The turn goes on, so that a client that never stops sending does not starve the
+                // rest of its thread.
                 Ok(read) => {
-                    if read == room {
-                        // There is probably more. Other clients come first, so that a client that
-                        // never stops sending does not starve the rest of its thread.
-                        tokio::task::yield_now().await;
+                    if self.turn.spend_bytes(read + BYTES_PER_UNIT) {
+                        self.give_way().await;
                     }
                     return Ok(true);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => (),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wait_until(TcpStream::poll_read_ready).await?;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -121,103 +153,114 @@ impl Connection<'_> {
             self.input.drain(..self.consumed);
         }
         self.consumed = 0;
-        self.output.bytes = Vec::new();
+        self.output.release();
     }
 
-    /// Runs the commands that have arrived, until one needs more than its reply. [`Next::Reply`]
-    /// means that every complete one has run.
-    fn run_commands(&mut self) -> Next {
-        self.output.bytes.reserve(REPLY_SIZE);
+    /// Runs the commands that have arrived, until the turn is over or the replies are long.
+    fn run_commands(&mut self) -> Pause {
+        self.output.reserve(REPLY_SIZE);
         let mut ran = 0;
-        let next = loop {
+        let pause = loop {
             let unread = &self.input[self.consumed..];
-            let mut next = Next::Reply;
-            match self.parser.parse(unread) {
-                Ok(Some(length)) => {
-                    let arguments = self.parser.arguments(unread);
-                    if arguments.len() > 0 {
-                        next = commands::execute(
-                            self.server,
-                            self.client,
-                            &mut self.session,
-                            &mut self.output,
-                            arguments,
-                        );
-                        ran += 1;
+            let (length, unfinished) = match self.begun.take() {
+                Some(begun) => (begun.length, Some(begun.command)),
+                None => match self.parser.parse(unread) {
+                    Ok(Some(length)) => (length, None),
+                    Ok(None) if unread.len() > self.server.limits.max_query_buffer.0 => {
+                        let limit = self.server.limits.max_query_buffer.0;
+                        break self.refuse(&ProtocolError::QueryTooLong(limit));
                     }
-                    self.consumed += length;
-                    self.parser.next();
-                }
-                Ok(None) if unread.len() > self.server.limits.max_query_buffer.0 => {
-                    let limit = self.server.limits.max_query_buffer.0;
-                    break self.refuse(&ProtocolError::QueryTooLong(limit));
-                }
-                Ok(None) => break Next::Reply,
-                Err(error) => break self.refuse(&error),
+                    Ok(None) => break Pause::Idle,
+                    Err(error) => break self.refuse(&error),
+                },
+            };
+            let arguments = self.parser.arguments(unread);
+            let mut next = Next::Reply;
+            if arguments.len() > 0 {
+                let written = self.output.len();
+                let lent = &mut Lent {
+                    server: self.server,
+                    client: self.client,
+                    session: &mut self.session,
+                    reply: &mut self.output,
+                    turn: &mut self.turn,
+                };
+                next = match unfinished {
+                    Some(command) => commands::go_on(lent, command, arguments),
+                    None => {
+                        ran += 1;
+                        commands::execute(lent, arguments)
+                    }
+                };
+                let copied = length + self.output.len().saturating_sub(written);
+                self.turn.spend_bytes(copied);
             }
+            if let Next::Work(command) = next {
+                self.begun = Some(Begun { length, command });
+                break Pause::Send;
+            }
+            self.consumed += length;
+            self.parser.next();
             match next {
-                Next::Reply if self.output.bytes.len() >= REPLY_BATCH => break Next::Pause,
-                Next::Reply => {}
-                _ => break next,
+                Next::Receive(receive) => break Pause::Receive(receive),
+                Next::Close => break Pause::Close,
+                _ if self.turn.is_over() || self.output.len() >= REPLY_BATCH => break Pause::Send,
+                _ => (),
             }
         };
         if ran > 0 {
             self.client.ran(self.session.last_command);
             self.server.stats.commands.fetch_add(ran, Relaxed);
         }
-        next
+        pause
     }
 
     /// Answers input that breaks the protocol.
-    fn refuse(&mut self, error: &ProtocolError) -> Next {
+    fn refuse(&mut self, error: &ProtocolError) -> Pause {
         tracing::debug!(client = self.client.id, %error, "protocol error");
-        self.output.begin();
+        self.output.commit();
         self.output.fail(&error.to_bytes());
-        Next::Close
+        self.output.finish();
+        Pause::Close
     }
 
+    /// Sends what is written, but for the reply of a command that is not done.
     async fn send(&mut self) -> io::Result<()> {
-        let mut unsent = &self.output.bytes[..];
-        while !unsent.is_empty() {
-            match self.client.stream.try_write(unsent) {
-                Ok(sent) => unsent = &unsent[sent..],
+        while !self.output.unsent().is_empty() {
+            match self.client.stream.try_write(self.output.unsent()) {
+                Ok(sent) => self.output.sent(sent),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.client.stream.writable().await?;
+                    self.wait_until(TcpStream::poll_write_ready).await?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.output.bytes.clear();
-        // One long reply must not keep its memory for the rest of the pipeline.
-        self.output.bytes.shrink_to(2 * REPLY_BATCH);
         Ok(())
     }
 
-    /// Goes on with a search until it is answered. Other clients run before each slice of it.
-    /// Returns `false` if the answer was too long, so that the connection cannot go on.
-    async fn search(&mut self, mut search: Search) -> io::Result<bool> {
-        self.output.begin();
-        loop {
-            tokio::task::yield_now().await;
-            match search.step(self.server, &mut self.output) {
-                Ok(Some(rest)) => search = rest,
-                Ok(None) => break,
-                Err(failure) => {
-                    self.output.fail(&failure.text());
-                    break;
-                }
-            }
+    /// Waits until the socket is ready. If other clients ran meanwhile, the next turn begins.
+    async fn wait_until(
+        &mut self,
+        is_ready: fn(&TcpStream, &mut task::Context<'_>) -> Poll<io::Result<()>>,
+    ) -> io::Result<()> {
+        let mut has_waited = false;
+        std::future::poll_fn(|context| {
+            let poll = is_ready(&self.client.stream, context);
+            has_waited |= poll.is_pending();
+            poll
+        })
+        .await?;
+        if has_waited {
+            self.turn.again();
         }
-        let fits = self.output.finish();
-        self.send().await?;
-        Ok(fits)
+        Ok(())
     }
 
     /// Receives from a mailbox, waits if the client asked for it, and answers. A message counts as
     /// delivered once the reply has been written. If the client leaves before, the next receiver
     /// gets it.
     async fn receive(&mut self, receive: Receive) -> io::Result<()> {
-        self.output.begin();
+        self.output.commit();
         let Some(mut lease) = receive.post.lease().await else {
             let failure = if receive.post.is_dropped() {
                 receive.dropped()
@@ -225,6 +268,7 @@ impl Connection<'_> {
                 receive.busy()
             };
             self.output.fail(&failure.text());
+            self.output.finish();
             return self.send().await;
         };
         self.wait_for_messages(&mut lease, &receive).await?;
@@ -233,6 +277,7 @@ impl Connection<'_> {
         } else {
             self.write_messages(&mut lease, receive.as_list);
         }
+        self.output.finish();
         self.send().await?;
         lease.delivered();
         Ok(())

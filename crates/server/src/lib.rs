@@ -11,6 +11,7 @@ pub mod limits;
 pub mod load;
 mod resp;
 mod server;
+mod turn;
 
 pub use commands::command_table;
 pub use server::{Config, DRAIN_TIME, Server, StartError};

@@ -69,6 +69,8 @@ pub(crate) struct Stats {
     pub(crate) connections: AtomicU64,
     pub(crate) rejected: AtomicU64,
     pub(crate) commands: AtomicU64,
+    /// Turns that ended because their time was over.
+    pub(crate) turns_spent: AtomicU64,
 }
 
 /// Why a server did not start.
@@ -363,6 +365,7 @@ async fn serve(socket: Socket, shared: Arc<Shared>, _departure: Departure) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{Time, TurnLimits};
     use std::io::ErrorKind;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tremula_store::{Engine, StoreConfig};
@@ -447,7 +450,10 @@ mod tests {
         let runtime = event_loop().expect("an event loop");
         let visit = async {
             let limits = Limits {
-                search_slice: 1,
+                turn: TurnLimits {
+                    time: Time(Duration::ZERO),
+                    ..TurnLimits::default()
+                },
                 ..Limits::default()
             };
             let shared = Arc::new(shared(limits));

@@ -102,6 +102,7 @@ fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         count(&stats.commands)
     )?;
     write!(out, "rejected_connections:{}\r\n", count(&stats.rejected))?;
+    write!(out, "turns_spent:{}\r\n", count(&stats.turns_spent))?;
     for (name, value) in context.server.store.snapshots().figures() {
         write!(out, "{name}:{value}\r\n")?;
     }
@@ -135,7 +136,6 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("max-arguments", limits.max_arguments.to_string()),
         ("max-output-buffer", limits.max_output_buffer.0.to_string()),
         ("max-snapshot", limits.max_snapshot.to_string()),
-        ("search-slice", limits.search_slice.to_string()),
         ("maxclients", limits.max_clients.to_string()),
         ("maxmemory", "0".to_owned()),
         ("maxmemory-policy", "noeviction".to_owned()),
@@ -154,6 +154,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("tcp-keepalive", KEEPALIVE.as_secs().to_string()),
         ("threads", server.threads.to_string()),
         ("timeout", "0".to_owned()),
+        ("turn", limits.turn.time.to_string()),
     ];
     let mut found: Vec<(&[u8], &str)> = Vec::new();
     for pattern in arguments.skip(2) {

@@ -16,7 +16,7 @@ mod table;
 use crate::clients::Client;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
-pub(crate) use ets::Search;
+use crate::turn::Turn;
 pub(crate) use failure::Failure;
 pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use table::Command;
@@ -45,6 +45,8 @@ pub(crate) struct Context<'a> {
     pub(crate) client: &'a Client,
     pub(crate) session: &'a mut Session,
     pub(crate) reply: &'a mut Reply,
+    /// The turn of this connection.
+    pub(crate) turn: &'a mut Turn,
     /// The running command, by its full name.
     pub(crate) command: &'static Command,
 }
@@ -63,16 +65,14 @@ impl<'a> Context<'a> {
 
 /// What the connection does after a command.
 pub(crate) enum Next {
-    /// Runs the next command. The replies are sent when no complete command is left or they are
-    /// long.
+    /// Runs the next command. The replies are sent when no complete command is left, when they are
+    /// long, or when the turn is over.
     Reply,
-    /// Sends the replies, and lets other connections run first, because this command may have taken
-    /// long.
-    Pause,
     /// Sends the replies so far, and then receives messages for this command.
     Receive(Receive),
-    /// Sends the replies so far, and then goes on with this command's search.
-    Search(Box<Search>),
+    /// Sends the replies so far, lets other connections run if the turn is over, and then goes on
+    /// with this command.
+    Work(Unfinished),
     /// Sends the replies and closes.
     Close,
 }
@@ -80,29 +80,108 @@ pub(crate) enum Next {
 /// The outcome of a command. What a failed command has written is removed.
 type Outcome = Result<Next, Failure>;
 
+/// A command that may take longer than a turn, in steps.
+pub(crate) trait Work: Send {
+    /// Goes on until the command is done, or until `context.turn` is over. The arguments are the
+    /// command's in every step.
+    ///
+    /// What a step writes is not sent before the command is done, so that an error can still
+    /// replace it, unless the step [commits](Reply::commit) it.
+    fn step(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Step, Failure>;
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The command is done, and its reply written.
+    Done,
+    /// The turn is over, or a long part of the reply can be sent.
+    Rest,
+}
+
+/// A command between two steps.
+pub(crate) struct Unfinished {
+    command: &'static Command,
+    work: Box<dyn Work>,
+}
+
+/// Begins a command that may take longer than a turn.
+fn begin(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    mut work: impl Work + 'static,
+) -> Outcome {
+    Ok(match work.step(context, arguments)? {
+        Step::Done => Next::Reply,
+        Step::Rest => Next::Work(Unfinished {
+            command: context.command,
+            work: Box::new(work),
+        }),
+    })
+}
+
+/// What a connection lends to the commands that it runs.
+pub(crate) struct Lent<'a> {
+    pub(crate) server: &'a Shared,
+    pub(crate) client: &'a Client,
+    pub(crate) session: &'a mut Session,
+    pub(crate) reply: &'a mut Reply,
+    pub(crate) turn: &'a mut Turn,
+}
+
+impl Lent<'_> {
+    fn context(&mut self, command: &'static Command) -> Context<'_> {
+        Context {
+            server: self.server,
+            client: self.client,
+            session: self.session,
+            reply: self.reply,
+            turn: self.turn,
+            command,
+        }
+    }
+}
+
 /// Runs one request and appends its reply.
-pub(crate) fn execute(
-    server: &Shared,
-    client: &Client,
-    session: &mut Session,
-    reply: &mut Reply,
+pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
+    lent.reply.commit();
+    let outcome = find(arguments).and_then(|command| {
+        lent.session.last_command = command.full_name;
+        let outcome = (command.run)(&mut lent.context(command), arguments);
+        if command.is_short() {
+            lent.turn.spend(1);
+        } else {
+            lent.turn.look();
+        }
+        outcome
+    });
+    end(lent, outcome)
+}
+
+/// Goes on with a command whose turn was over.
+pub(crate) fn go_on(
+    lent: &mut Lent<'_>,
+    mut unfinished: Unfinished,
     arguments: Arguments<'_>,
 ) -> Next {
-    reply.begin();
-    let outcome = find(arguments).and_then(|command| {
-        session.last_command = command.full_name;
-        (command.run)(
-            &mut Context {
-                server,
-                client,
-                session,
-                reply,
-                command,
-            },
-            arguments,
-        )
-    });
+    let context = &mut lent.context(unfinished.command);
+    let outcome = match unfinished.work.step(context, arguments) {
+        Ok(Step::Done) => Ok(Next::Reply),
+        Ok(Step::Rest) => Ok(Next::Work(unfinished)),
+        Err(failure) => Err(failure),
+    };
+    end(lent, outcome)
+}
+
+/// Ends a reply, unless the command goes on.
+fn end(lent: &mut Lent<'_>, outcome: Outcome) -> Next {
+    let reply = &mut *lent.reply;
     let next = match outcome {
+        Ok(next @ (Next::Work(_) | Next::Receive(_))) => return next,
         Ok(next) => next,
         Err(Failure::Attack) => {
             tracing::warn!(
@@ -115,7 +194,8 @@ pub(crate) fn execute(
             Next::Reply
         }
     };
-    if reply.finish() { next } else { Next::Close }
+    reply.finish();
+    next
 }
 
 /// The requested command, if it exists and takes this number of arguments.

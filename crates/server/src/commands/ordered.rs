@@ -56,7 +56,6 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
             ControlFlow::Continue(())
         }
     };
-    let mut next = Next::Reply;
     if let (Some(low), Some(high)) = (low.lower(), high.upper()) {
         let range = KeyRange::new(low, high);
         if options.snapshot {
@@ -67,8 +66,6 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
                 snapshots.refuse();
                 too_long(most)
             })?);
-            // Other clients of this thread have waited for the copies.
-            next = Next::Pause;
             let _ = copies
                 .entries()
                 .iter()
@@ -78,7 +75,7 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         }
     }
     reply.close_array(opened, count);
-    Ok(next)
+    Ok(Next::Reply)
 }
 
 fn too_long(most: usize) -> Failure {

@@ -124,6 +124,12 @@ impl Command {
         }
     }
 
+    /// Whether the command takes a few microseconds at most, but for the bytes that it copies and
+    /// the steps that it counts itself.
+    pub(crate) fn is_short(&self) -> bool {
+        self.keys.last == 1 || self.flags.contains(&"fast")
+    }
+
     /// All categories, including those that follow from the flags.
     pub(crate) fn categories(&self) -> impl Iterator<Item = &'static str> + Clone {
         CATEGORY_ORDER.into_iter().filter(|category| {

@@ -1,6 +1,9 @@
 //! The limits of one client, each a named constant with a flag.
 
+mod turn;
+
 use std::{fmt, str::FromStr};
+pub use turn::{LONGEST_TURN, SHORTEST_TURN, TURN, Time, TurnLimits};
 
 /// Clients served at once, as in Redis. An idle client costs a socket and about a kilobyte.
 pub const MAX_CLIENTS: usize = 10_000;
@@ -25,10 +28,6 @@ pub const MAX_LINE: usize = 64 << 10;
 /// Bytes of replies collected before they are sent, while more commands of the pipeline wait. Large
 /// enough that a deep pipeline takes one system call, small enough for the cache.
 pub const REPLY_BATCH: usize = 64 << 10;
-
-/// Rows that a search of a table looks at before other clients of its thread run: at most a
-/// millisecond of work with usual match specifications, and several batches of one moment each.
-pub const SEARCH_SLICE: usize = 4096;
 
 /// Keys of one `RANGE … SNAPSHOT`, which copies them all before it answers. A copy takes 48 bytes
 /// (longer keys and values are shared, not copied), so this is 48 MiB, for at most one snapshot a
@@ -59,13 +58,13 @@ pub struct Limits {
     #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER)]
     pub max_output_buffer: Bytes,
 
-    /// Rows that a search of a table looks at before other clients of its thread come
-    #[arg(long, value_name = "ROWS", default_value_t = SEARCH_SLICE)]
-    pub search_slice: usize,
-
     /// Keys of one RANGE with SNAPSHOT, which copies them all at one moment
     #[arg(long, value_name = "KEYS", default_value_t = MAX_SNAPSHOT)]
     pub max_snapshot: usize,
+
+    /// How long a client has its thread.
+    #[command(flatten)]
+    pub turn: TurnLimits,
 }
 
 impl Default for Limits {
@@ -76,8 +75,8 @@ impl Default for Limits {
             max_arguments: MAX_ARGUMENTS,
             max_query_buffer: MAX_QUERY_BUFFER,
             max_output_buffer: MAX_OUTPUT_BUFFER,
-            search_slice: SEARCH_SLICE,
             max_snapshot: MAX_SNAPSHOT,
+            turn: TurnLimits::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The reply encoder, which writes straight into one output buffer.
 
 use super::number::Digits;
+use crate::limits::REPLY_BATCH;
 
 /// The version of the protocol that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +24,19 @@ impl Protocol {
 /// A reply has a limit. Bytes beyond it are not written, and [`finish`](Self::finish) then replaces
 /// the whole reply by one error.
 pub(crate) struct Reply {
-    pub(crate) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     pub(crate) protocol: Protocol,
     limit: usize,
-    /// Where the reply to the current command begins.
+    /// The bytes that have been sent.
+    sent: usize,
+    /// Where the part begins that an error can still replace. What is before it may be sent.
     start: usize,
     overflowed: bool,
 }
+
+/// The capacity that is kept for the next replies of a pipeline. One long reply does not keep its
+/// memory.
+const KEPT: usize = 2 * REPLY_BATCH;
 
 impl Reply {
     pub(crate) fn new(limit: usize) -> Self {
@@ -37,28 +44,63 @@ impl Reply {
             bytes: Vec::new(),
             protocol: Protocol::Resp2,
             limit,
+            sent: 0,
             start: 0,
             overflowed: false,
         }
     }
 
-    /// Marks the beginning of a command's reply.
-    pub(crate) fn begin(&mut self) {
+    /// The bytes that are written and not sent.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Makes room for short replies.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
+    /// The bytes that may be sent now.
+    pub(crate) fn unsent(&self) -> &[u8] {
+        &self.bytes[self.sent..self.start]
+    }
+
+    /// Notes that some of the [unsent](Self::unsent) bytes have been sent.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.sent == self.start {
+            self.bytes.drain(..self.sent);
+            self.bytes.shrink_to(KEPT);
+            self.sent = 0;
+            self.start = 0;
+        }
+    }
+
+    /// Frees the buffer when everything has been sent.
+    pub(crate) fn release(&mut self) {
+        debug_assert_eq!(self.len(), 0);
+        self.bytes = Vec::new();
+    }
+
+    /// Lets what has been written be sent. An error can then replace only what comes behind it, and
+    /// the limit counts from there: at the beginning of a command's reply, or in the middle of one
+    /// that cannot fail any more.
+    pub(crate) fn commit(&mut self) {
         self.start = self.bytes.len();
     }
 
-    /// Ends a command's reply. Returns whether it kept to the limit. If not, an error replaces it,
-    /// and the connection cannot go on.
-    pub(crate) fn finish(&mut self) -> bool {
-        if !self.overflowed {
-            return true;
+    /// Ends a command's reply. If it did not keep to the limit, an error replaces it.
+    pub(crate) fn finish(&mut self) {
+        if self.overflowed {
+            let limit = std::mem::replace(&mut self.limit, usize::MAX);
+            let text = format!(
+                "ERR reply exceeds the output buffer limit of {limit} bytes (--max-output-buffer)"
+            );
+            self.fail(text.as_bytes());
+            self.bytes.shrink_to(KEPT);
+            self.limit = limit;
         }
-        let limit = std::mem::replace(&mut self.limit, usize::MAX);
-        let text = format!("ERR reply exceeds the output buffer limit of {limit} bytes");
-        self.fail(text.as_bytes());
-        self.bytes.shrink_to_fit();
-        self.limit = limit;
-        false
+        self.commit();
     }
 
     /// Whether the reply has exceeded its limit, so that more of it is not needed.
@@ -214,9 +256,9 @@ mod tests {
     fn encoded(protocol: Protocol, write: impl FnOnce(&mut Reply)) -> String {
         let mut reply = Reply::new(1000);
         reply.protocol = protocol;
-        reply.begin();
+        reply.commit();
         write(&mut reply);
-        assert!(reply.finish());
+        reply.finish();
         String::from_utf8(reply.bytes).unwrap()
     }
 
@@ -264,20 +306,50 @@ mod tests {
     }
 
     #[test]
+    fn only_what_no_error_can_replace_is_sent() {
+        let mut reply = Reply::new(1000);
+        reply.commit();
+        reply.ok();
+        reply.finish();
+        reply.commit();
+        reply.array(2);
+        assert_eq!(reply.unsent(), b"+OK\r\n");
+        reply.sent(5);
+        assert!(reply.unsent().is_empty());
+        reply.integer(1);
+        reply.commit();
+        assert_eq!(reply.unsent(), b"*2\r\n:1\r\n");
+        reply.sent(3);
+        reply.integer(2);
+        assert_eq!(reply.unsent(), b"\n:1\r\n");
+        assert_eq!(reply.len(), 9);
+        reply.sent(5);
+        reply.finish();
+        assert_eq!(reply.unsent(), b":2\r\n");
+        reply.sent(4);
+        reply.release();
+    }
+
+    #[test]
     fn a_reply_beyond_the_limit_becomes_one_error() {
         let mut reply = Reply::new(50);
         for _ in 0..2 {
-            reply.begin();
+            reply.commit();
             reply.bulk(&[b'x'; 10]);
-            assert!(reply.finish(), "the limit is for one reply");
+            reply.finish();
+            assert!(!reply.is_full(), "the limit is for one reply");
         }
-        reply.begin();
+        reply.commit();
         for _ in 0..20 {
             reply.bulk(&[b'x'; 10]);
         }
         assert!(reply.is_full());
-        assert!(!reply.finish());
+        reply.finish();
+        reply.commit();
+        reply.ok();
+        reply.finish();
         let text = String::from_utf8(reply.bytes).unwrap();
-        assert!(text.ends_with("xx\r\n-ERR reply exceeds the output buffer limit of 50 bytes\r\n"));
+        let end = "xx\r\n-ERR reply exceeds the output buffer limit of 50 bytes (--max-output-buffer)\r\n+OK\r\n";
+        assert!(text.ends_with(end), "{text}");
     }
 }

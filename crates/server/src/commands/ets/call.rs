@@ -1,6 +1,6 @@
 //! A call of a function of `ets`: reads the arguments as terms, and writes the value as a term.
 
-use super::super::{Context, Failure, Next, Outcome};
+use super::super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use std::fmt::{self, Display, Write};
@@ -43,25 +43,31 @@ pub(super) enum Progress {
 /// Makes the value of a search from its outcome.
 pub(super) type Finish = Box<dyn FnOnce(tremula_table::Outcome) -> Term + Send>;
 
-/// An unfinished search. Other clients run before each of its slices.
-pub(crate) struct Search {
-    traversal: Traversal,
-    finish: Finish,
+/// Rows that a search looks at between two looks at the clock.
+const ROWS_PER_LOOK: usize = 256;
+
+/// An unfinished search.
+struct Search {
+    /// `None` once it has ended.
+    left: Option<(Traversal, Finish)>,
     format: Format,
 }
 
-impl Search {
-    /// Looks at some more rows. Writes the value if the search has ended; else returns the rest.
-    pub(crate) fn step(self, server: &Shared, reply: &mut Reply) -> Result<Option<Self>, Failure> {
-        let limits = &server.limits;
-        match self.traversal.step(limits.search_slice)? {
-            ControlFlow::Continue(traversal) => Ok(Some(Self { traversal, ..self })),
-            ControlFlow::Break(outcome) => {
-                let value = (self.finish)(outcome);
-                write(reply, self.format, &value, limits.max_output_buffer.0)?;
-                Ok(None)
+impl Work for Search {
+    fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
+        while let Some((traversal, finish)) = self.left.take() {
+            match traversal.step(ROWS_PER_LOOK)? {
+                ControlFlow::Continue(traversal) => self.left = Some((traversal, finish)),
+                ControlFlow::Break(outcome) => {
+                    let limit = context.server.limits.max_output_buffer.0;
+                    write(context.reply, self.format, &finish(outcome), limit)?;
+                }
+            }
+            if self.left.is_some() && context.turn.look() {
+                return Ok(Step::Rest);
             }
         }
+        Ok(Step::Done)
     }
 }
 
@@ -102,32 +108,18 @@ pub(super) fn answer_in_slices(
         owner: context.session.ets.owner(server),
         terms,
     };
-    let (progress, format) = (run(&call), context.session.ets.format);
-    let left = progress.and_then(|progress| match progress {
-        Progress::Value(value) => write(
-            context.reply,
-            format,
-            &value,
-            server.limits.max_output_buffer.0,
-        )
-        .map(|()| None),
-        Progress::Search(traversal, finish) => Search {
-            traversal: traversal.named(function),
-            finish,
-            format,
+    let (progress, format) = (run(&call)?, context.session.ets.format);
+    match progress {
+        Progress::Value(value) => {
+            let limit = server.limits.max_output_buffer.0;
+            write(context.reply, format, &value, limit)?;
+            Ok(Next::Reply)
         }
-        .step(server, context.reply),
-    });
-    // A failed call may have taken long, too.
-    let left = left.unwrap_or_else(|failure| {
-        context.reply.fail(&failure.text());
-        None
-    });
-    Ok(match left {
-        Some(search) => Next::Search(Box::new(search)),
-        None if command.flags.contains(&"fast") => Next::Reply,
-        None => Next::Pause,
-    })
+        Progress::Search(traversal, finish) => {
+            let left = Some((traversal.named(function), finish));
+            begin(context, arguments, Search { left, format })
+        }
+    }
 }
 
 /// Reads a term in the external format, if it begins like that, or as text.

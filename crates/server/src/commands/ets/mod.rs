@@ -22,7 +22,6 @@ use super::{Context, Failure, Next, Outcome};
 use crate::resp::Arguments;
 use crate::server::Shared;
 use call::Format;
-pub(crate) use call::Search;
 pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;
