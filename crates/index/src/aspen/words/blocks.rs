@@ -29,6 +29,9 @@ const LARGEST_REGION: usize = HUGE_PAGE / UNIT_BYTES - BEHIND;
 const LEFT_OVER: usize = 1;
 /// Units of the first region.
 const FIRST_REGION: usize = MOST_UNITS;
+/// A map with so many units grows by huge pages. Up to here regions come from the allocator, which
+/// keeps more memory for them than they have.
+const SMALL: usize = HUGE_PAGE / 2 / UNIT_BYTES;
 
 /// A piece of memory: a page of the system, or from the allocator.
 struct Region {
@@ -167,8 +170,11 @@ impl Units {
 
     /// Adds a region.
     fn grow(&mut self) {
-        let quarter = (self.units / 4).next_power_of_two();
-        let units = quarter.clamp(FIRST_REGION, LARGEST_REGION);
+        let units = if self.units < SMALL {
+            (self.units / 4).next_power_of_two().max(FIRST_REGION)
+        } else {
+            LARGEST_REGION
+        };
         // A page is full of zeros, which atomic words can be.
         let page = (units == LARGEST_REGION).then(HugePage::new).flatten();
         self.huge += usize::from(page.as_ref().is_some_and(|page| page.is_huge));

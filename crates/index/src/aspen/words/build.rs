@@ -69,8 +69,11 @@ impl Deref for Batch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum New {
     First,
-    Within,
+    /// With this index, neither the first nor the last.
+    Within(usize),
     Last,
+    /// There is none.
+    Nowhere,
 }
 
 impl<const UNITS: usize> Words<UNITS> {
@@ -81,7 +84,8 @@ impl<const UNITS: usize> Words<UNITS> {
         let at = match new.map(|new| entries.insert(new)) {
             Some(at) if at + 1 == entries.len() => New::Last,
             Some(0) => New::First,
-            _ => New::Within,
+            Some(at) => New::Within(at),
+            None => New::Nowhere,
         };
         (entries, at)
     }

@@ -1,8 +1,9 @@
 //! Leaves that grow, split and merge.
 
 use super::build::{Batch, New};
-use super::format::{Entry, MOST_ENTRIES, View};
-use super::place::slots_of;
+use super::format::{self, Entry, MOST_ENTRIES, View};
+use super::leaf::Leaf;
+use super::place::{Place, slots_of};
 use super::write::Held;
 use super::{Words, count};
 use crate::contract::OrderedIndex;
@@ -10,6 +11,10 @@ use crate::contract::OrderedIndex;
 /// How much of a leaf's slots must be in use after a removal, in percent. Below it the leaf gets a
 /// smaller block.
 const LEAST_FILL: usize = 30;
+
+/// Entries that lie as close together as in a dense leaf, and the last of which is new: a thread
+/// is probably appending to them.
+const RUN: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// The right part of a leaf that has been split: locked, and already to be found.
 pub(super) struct Half<'a> {
@@ -65,8 +70,16 @@ impl<const UNITS: usize> Words<UNITS> {
     #[must_use]
     pub(super) fn refit(&self, held: &Held<'_>, new: Option<Entry>) -> Option<Half<'_>> {
         let leaf = held.leaf;
+        if new.is_some_and(|new| self.stretch(leaf, new)) {
+            return None;
+        }
         let (entries, at) = Self::entries_with(leaf, new);
-        match Self::plan(&entries, leaf.low(), leaf.last()) {
+        let plan = Self::plan(&entries, leaf.low(), leaf.last());
+        let plan = match at {
+            New::Last => plan.map(|plan| format::plan_ahead(plan, UNITS)),
+            _ => plan,
+        };
+        match plan {
             Some(plan) if new.is_none() || !leaf.place().is_like(plan.kind, plan.units) => {
                 self.fill(leaf, plan, &entries, at == New::Last);
                 None
@@ -79,6 +92,21 @@ impl<const UNITS: usize> Words<UNITS> {
                 Some(half.unwrap_or_else(|| unreachable!("each part of a leaf fits into a leaf")))
             }
         }
+    }
+
+    /// Puts an entry into a dense leaf that has no place for it, by making its block longer where it
+    /// is. Returns whether that could be done.
+    fn stretch(&self, leaf: &Leaf, entry: Entry) -> bool {
+        let (view, place) = (View::of(leaf), leaf.place());
+        let Some(units) = format::stretched(view, entry.0, UNITS) else {
+            return false;
+        };
+        if !self.blocks.resize(place.block(), place.units(), units) {
+            return false;
+        }
+        leaf.set_place(Place::new(place.block(), units, place.kind()));
+        let view = View::of(leaf);
+        view.insert(view.seek(entry.0), entry)
     }
 
     /// Divides the entries of a leaf that is fought over, and unlocks it.
@@ -175,8 +203,15 @@ impl<const UNITS: usize> Words<UNITS> {
                 let right = count - Self::SLOTS * 7 / 8;
                 (right, right)
             }
+            // As at the end: the run stays together, and grows in a leaf where nothing is behind it.
+            New::Within(at) if ends_run(entries, at) => {
+                let left = at + 1;
+                let fits = Self::plan(&entries[..left], low, entries[at].0).is_some();
+                let left = if fits { left } else { Self::SLOTS * 7 / 8 };
+                (left, left)
+            }
             // Not always at the same share: leaves that were full together would be so again.
-            New::Within => {
+            New::Within(_) | New::Nowhere => {
                 let share = 40 + (scatter(entries[count / 2].0) % 21) as usize;
                 let middle = count * share / 100;
                 (middle - count / 16, middle + count / 16)
@@ -257,6 +292,13 @@ impl<const UNITS: usize> Words<UNITS> {
         held.lock.obsolete();
         self.ids.lock().give_back(id);
     }
+}
+
+/// Whether a new entry is the last of a run, and the next entry is too far away to be reached
+/// before the run fills a leaf.
+fn ends_run(entries: &[Entry], at: usize) -> bool {
+    let (key, next) = (entries[at].0, entries[at + 1].0);
+    at >= RUN && key - entries[at - RUN].0 <= 2 * RUN as u64 && next - key > MOST_ENTRIES as u64
 }
 
 /// The number above `below`, and at most `above`, with the fewest bits: a route can express it.

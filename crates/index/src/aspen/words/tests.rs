@@ -149,6 +149,23 @@ fn many_keys_of_each_set_come_and_go() {
     }
 }
 
+/// Fails if a leaf is cut in the middle where a run ends in it: then none but the last run fills its
+/// leaves.
+#[test]
+fn runs_that_grow_before_others_fill_dense_leaves() {
+    const RUNS: u64 = 4;
+    const LENGTH: u64 = 10_000;
+    let words = Words::<8>::new();
+    for step in 0..LENGTH {
+        for run in 0..RUNS {
+            put(&words, (run << 40) + step, step);
+        }
+    }
+    words.check_at_rest();
+    let (leaves, full) = (words.leaf_count(), (RUNS * LENGTH / 252) as usize);
+    assert!(leaves < full + 30, "{leaves} leaves, {full} would do");
+}
+
 #[test]
 fn ends_of_the_numbers_are_keys_like_others() {
     let words = Small::new();

@@ -46,12 +46,28 @@ pub(super) fn insert(view: View<'_>, at: usize, (_, value): Entry) -> bool {
     true
 }
 
+/// Units of the largest dense block of a map whose largest block has `most` of them.
+pub(super) fn most_units(most: usize) -> usize {
+    most.min(MOST_UNITS)
+}
+
+/// Whether a dense leaf would be dense with an entry behind its last place too, in a block of this
+/// many units.
+pub(super) fn reaches(view: View<'_>, key: u64, units: usize) -> bool {
+    let distance = (key - view.low) as usize;
+    distance < 2 * slots_of(units) && is_dense(view.count() + 1, distance + 1)
+}
+
+fn is_dense(entries: usize, numbers: usize) -> bool {
+    entries * 100 > LEAST_SHARE * numbers
+}
+
 /// Chooses this format if it needs the least memory.
 pub(super) fn plan(entries: &[Entry], low: u64, most: usize) -> Option<Plan> {
     let (last, _) = entries.last()?;
     let distance = last - low;
-    let limit = 2 * slots_of(most.min(MOST_UNITS)) as u64;
-    if distance >= limit || entries.len() * 100 <= LEAST_SHARE * (distance as usize + 1) {
+    let limit = 2 * slots_of(most_units(most)) as u64;
+    if distance >= limit || !is_dense(entries.len(), distance as usize + 1) {
         return None;
     }
     Some(Plan {

@@ -498,6 +498,25 @@ pub(super) fn plan(entries: &[Entry], low: u64, last: u64, most: usize) -> Optio
     dense::plan(entries, low, most).or_else(|| gapped::plan(entries, low, last, most))
 }
 
+/// Units of the largest block in which a dense leaf would have a place for a key, behind all its
+/// places. `None` if the leaf is not dense or would not be so any more.
+pub(super) fn stretched(view: View<'_>, key: u64, most: usize) -> Option<usize> {
+    let units = dense::most_units(most);
+    let grows = view.place.is_dense() && units > view.place.units();
+    (grows && dense::reaches(view, key, units)).then_some(units)
+}
+
+/// The plan for a leaf at whose end entries arrive: a dense block is as large as can be at once.
+pub(super) fn plan_ahead(plan: Plan, most: usize) -> Plan {
+    match plan.kind {
+        Kind::Dense => Plan {
+            units: dense::most_units(most),
+            ..plan
+        },
+        _ => plan,
+    }
+}
+
 /// Chooses a format with keys, for a block of this many units, which has room for the entries.
 pub(super) fn plan_for(entries: &[Entry], low: u64, last: u64, units: usize) -> Plan {
     gapped::plan_for(entries, low, last, units)
