@@ -31,6 +31,8 @@ enum Comparison {
     AsSets,
     /// Each server has its own client numbers.
     WithoutClientId,
+    /// Redis without a password takes any for its default user. Tremula takes none.
+    PasswordRefused,
 }
 
 /// All exceptions among the generated commands.
@@ -40,6 +42,7 @@ fn comparison(arguments: &[Vec<u8>]) -> Comparison {
         word.to_ascii_lowercase()
     };
     match (&word(0)[..], &word(1)[..]) {
+        (b"auth", b"default") if arguments.len() == 3 => Comparison::PasswordRefused,
         (b"keys", _) | (b"config", b"get") => Comparison::AsSets,
         (b"hello", _) | (b"client", b"id") => Comparison::WithoutClientId,
         _ => Comparison::Exactly,
@@ -49,6 +52,8 @@ fn comparison(arguments: &[Vec<u8>]) -> Comparison {
 fn normal_form(reply: &[u8], comparison: Comparison) -> Vec<Vec<u8>> {
     match comparison {
         Comparison::Exactly => vec![reply.to_vec()],
+        // One is a success and the other an error. A test of attacks looks at the latter.
+        Comparison::PasswordRefused => Vec::new(),
         Comparison::AsSets => {
             let mut all = elements(reply);
             all.sort();

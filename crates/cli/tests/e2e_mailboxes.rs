@@ -228,7 +228,7 @@ fn what_is_sent_after_a_receiver_left_is_not_given_to_it() {
 /// One of the two permitted clients is gone, so there is room for another.
 #[test]
 fn a_receiver_that_sent_much_ahead_and_left_takes_no_place() {
-    let server = Server::tremula(&["--max-clients", "2"]);
+    let server = Server::tremula(&["--max-clients", "2", "--reserved-clients", "0"]);
     let mut client = server.connect();
     client.text("MAILBOX.NEW q");
     let mut receiver = server.connect();

@@ -111,6 +111,18 @@ fn bad_flags_are_named() {
     for (arguments, named) in [
         (&["--nonsense"][..], "--nonsense"),
         (&["--threads", "0"], "--threads"),
+        (&["--threads", "100000"], "100000 is not in 1..=1024"),
+        (&["--max-clients", "0"], "0 is not in 1..=1000000"),
+        (&["--max-argument", "0"], "it is at least 64 and at most"),
+        (&["--max-arguments", "1"], "1 is not in 8..=2147483647"),
+        (&["--max-query-buffer", "1"], "it is at least 1kb"),
+        (&["--max-output-buffer", "10"], "it is at least 1kb"),
+        (&["--timeout", "-1"], "--timeout"),
+        (
+            &["--deny-commands", "get,nothing"],
+            "there is no command 'nothing'",
+        ),
+        (&["--disable", "strings"], "possible values: ets, mailbox"),
         (
             &["--engine", "btree"],
             "unknown engine 'btree'; there are: aspen ca_tree lfca_tree b_tree art masstree locked",
@@ -131,7 +143,7 @@ fn bad_flags_are_named() {
 
 #[test]
 fn one_client_too_many_is_told_so() {
-    let server = Server::tremula(&["--max-clients", "2"]);
+    let server = Server::tremula(&["--max-clients", "2", "--reserved-clients", "0"]);
     let mut first = server.connect();
     let mut second = server.connect();
     assert_eq!(first.text("PING"), "+PONG\r\n");

@@ -4,7 +4,7 @@ use crate::limits::{Bytes, Limits};
 use crate::load::{self, LoadArgs, LoadError};
 use crate::{Config, Server, StartError};
 use clap::ArgAction;
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -18,6 +18,9 @@ use tremula_store::{
     parse_engine,
 };
 
+/// The most threads that a server starts: more than any machine has cores.
+const MOST_THREADS: u64 = 1024;
+
 /// Flags of `tremula serve`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ServeArgs {
@@ -29,9 +32,9 @@ pub struct ServeArgs {
     #[arg(long, default_value_t = 6380)]
     pub port: u16,
 
-    /// Threads that serve clients [default: one a core]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<NonZeroUsize>,
+    /// Threads that serve clients, 1 to 1024 [default: one a core]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST_THREADS))]
+    pub threads: Option<usize>,
 
     /// Index that holds the keys: aspen, ca_tree, lfca_tree, b_tree, art, masstree or locked
     #[arg(long, value_name = "ENGINE", default_value_t = Engine::Aspen, value_parser = parse_engine)]
@@ -114,8 +117,8 @@ pub fn run(arguments: ServeArgs) -> ExitCode {
 fn serve(arguments: ServeArgs) -> Result<(), Failure> {
     let threads = arguments
         .threads
-        .or_else(|| thread::available_parallelism().ok())
-        .map_or(1, NonZeroUsize::get);
+        .or_else(|| thread::available_parallelism().ok().map(NonZeroUsize::get))
+        .unwrap_or(1);
     let engine = arguments.engine;
     let cache = arguments.cache.map(|bytes| CacheSettings {
         strategy: arguments.strategy.unwrap_or_default(),
@@ -132,6 +135,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
     };
     // Listens first, so that a taken port is reported before a long load.
     let server = Server::bind(config, Arc::clone(&store))?;
+    server.survive_signals().map_err(Failure::Signals)?;
     load::load(&arguments.load, store.database(0))?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&arguments.bind, arguments.protected_mode);

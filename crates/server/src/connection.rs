@@ -4,7 +4,7 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
-use crate::clients::Client;
+use crate::clients::{Buffers, Client, State, Unblock};
 use crate::commands::{self, Lent, Next, Receive, Session, Unfinished};
 use crate::limits::REPLY_BATCH;
 use crate::resp::{ProtocolError, Reply, RequestParser};
@@ -66,6 +66,8 @@ enum Pause {
     Idle,
     /// The turn is over, or the replies are long.
     Send,
+    /// A command waits until `CLIENT PAUSE` is over.
+    Paused,
     /// A command receives messages.
     Receive(Receive),
     /// The connection ends.
@@ -94,14 +96,19 @@ impl Connection<'_> {
     async fn run(&mut self) -> io::Result<()> {
         loop {
             if !self.read().await? {
-                return Ok(());
+                return self.part().await;
             }
+            self.client.set_state(State::Working);
             loop {
                 let pause = self.run_commands();
                 self.send().await?;
+                if self.client.ending().is_some() {
+                    return self.part().await;
+                }
                 match pause {
                     Pause::Idle => break,
                     Pause::Send => (),
+                    Pause::Paused => self.server.clients.pause.wait().await,
                     Pause::Receive(receive) => self.receive(receive).await?,
                     Pause::Close => return self.close().await,
                 }
@@ -109,12 +116,40 @@ impl Connection<'_> {
                     self.give_way().await;
                 }
             }
+            self.client.set_state(State::Waiting);
         }
+    }
+
+    /// Ends a connection whose input has ended. If the server has ended it before a command was
+    /// answered, the client learns why.
+    async fn part(&mut self) -> io::Result<()> {
+        let Some(text) = self.client.last_words() else {
+            return Ok(());
+        };
+        if self.begun.is_none() {
+            self.output.commit();
+            self.output.fail(text.as_bytes());
+            self.output.finish();
+            self.send().await?;
+        }
+        self.close().await
+    }
+
+    /// Shows what this connection holds.
+    fn publish(&self) {
+        let buffers = Buffers {
+            unread: self.input.len() - self.consumed,
+            input: self.input.capacity(),
+            unsent: self.output.len(),
+            output: self.output.capacity(),
+        };
+        self.server.clients.publish(self.client, buffers);
     }
 
     /// Lets the other clients of the thread run.
     async fn give_way(&mut self) {
         self.server.stats.turns_spent.fetch_add(1, Relaxed);
+        self.publish();
         tokio::task::yield_now().await;
         self.turn.again();
     }
@@ -122,7 +157,12 @@ impl Connection<'_> {
     /// Reads what has arrived; `false` at the end of the input.
     async fn read(&mut self) -> io::Result<bool> {
         self.release_buffers();
+        self.publish();
         loop {
+            if self.client.ending().is_some() {
+                return Ok(false);
+            }
+            self.wait_until(TcpStream::poll_read_ready).await?;
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
             self.input.reserve(READ_SIZE);
@@ -131,26 +171,28 @@ impl Connection<'_> {
                 // The turn goes on, so that a client that never stops sending does not starve the
                 // rest of its thread.
                 Ok(read) => {
+                    self.publish();
                     if self.turn.spend_bytes(read + BYTES_PER_UNIT) {
                         self.give_way().await;
                     }
                     return Ok(true);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.wait_until(TcpStream::poll_read_ready).await?;
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.release_buffers(),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Moves an unfinished command to the front of its buffer, and frees empty buffers, so that an
-    /// idle client costs no more than its socket.
+    /// Moves an unfinished command to the front of its buffer, and frees the room that it does not
+    /// need while the client is waited for.
     fn release_buffers(&mut self) {
         if self.consumed == self.input.len() {
             self.input = Vec::new();
         } else {
             self.input.drain(..self.consumed);
+            if self.input.len() < READ_SIZE / 4 {
+                self.input.shrink_to_fit();
+            }
         }
         self.consumed = 0;
         self.output.release();
@@ -199,8 +241,12 @@ impl Connection<'_> {
                 self.begun = Some(Begun { length, command });
                 break Pause::Send;
             }
-            self.consumed += length;
             self.parser.next();
+            if let Next::Paused = next {
+                // The command stays in the input, and is parsed again after the pause.
+                break Pause::Paused;
+            }
+            self.consumed += length;
             match next {
                 Next::Receive(receive) => break Pause::Receive(receive),
                 Next::Close => break Pause::Close,
@@ -230,7 +276,11 @@ impl Connection<'_> {
             match self.client.stream.try_write(self.output.unsent()) {
                 Ok(sent) => self.output.sent(sent),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.client.is_active();
+                    self.client.set_state(State::Waiting);
+                    self.publish();
                     self.wait_until(TcpStream::poll_write_ready).await?;
+                    self.client.set_state(State::Working);
                 }
                 Err(error) => return Err(error),
             }
@@ -271,8 +321,11 @@ impl Connection<'_> {
             self.output.finish();
             return self.send().await;
         };
-        self.wait_for_messages(&mut lease, &receive).await?;
-        if lease.taken().is_empty() && receive.post.is_dropped() {
+        let unblocked = self.wait_for_messages(&mut lease, &receive).await?;
+        if lease.taken().is_empty() && unblocked == Some(Unblock::Error) {
+            self.output
+                .fail(b"UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        } else if lease.taken().is_empty() && receive.post.is_dropped() {
             self.output.fail(&receive.dropped().text());
         } else {
             self.write_messages(&mut lease, receive.as_list);
@@ -288,7 +341,11 @@ impl Connection<'_> {
     ///
     /// A client that has ended its input behind the command still gets a message that is there at
     /// once. A message that comes later stays in the mailbox.
-    async fn wait_for_messages(&mut self, lease: &mut Lease, receive: &Receive) -> io::Result<()> {
+    async fn wait_for_messages(
+        &mut self,
+        lease: &mut Lease,
+        receive: &Receive,
+    ) -> io::Result<Option<Unblock>> {
         let timeout = async {
             match receive.timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -297,6 +354,9 @@ impl Connection<'_> {
         };
         let (client, input) = (self.client, &mut self.input);
         let mut had_to_wait = false;
+        let mut how = None;
+        let unblocked = client.unblocked();
+        client.set_state(State::Blocked);
         let hangup = async {
             had_to_wait = true;
             // Commands that are read ahead run after this one has been answered.
@@ -320,8 +380,11 @@ impl Connection<'_> {
             biased;
             () = lease.receive(receive.count) => (),
             () = timeout => (),
+            by = unblocked => how = Some(by),
             ended = hangup => ended?,
         }
+        client.is_active();
+        client.set_state(State::Working);
         if had_to_wait && !lease.taken().is_empty() {
             // A client that left before the message was sent must not get it. While this task
             // yields, the event loop learns of everything that has happened to the socket.
@@ -330,7 +393,7 @@ impl Connection<'_> {
                 lease.keep(0);
             }
         }
-        Ok(())
+        Ok(how)
     }
 
     /// Writes the taken messages as the reply, as many as it has room for.
@@ -366,7 +429,8 @@ impl Connection<'_> {
         self.input = Vec::new();
         socket2::SockRef::from(&self.client.stream).shutdown(std::net::Shutdown::Write)?;
         let linger = async {
-            let mut ignored = [0; 4 << 10];
+            // Not within this future, because every client costs its size.
+            let mut ignored = vec![0; 4 << 10];
             let mut left = LINGER_BYTES;
             while left > 0 {
                 self.client.stream.readable().await?;

@@ -5,8 +5,10 @@ pub mod cli;
 mod clients;
 mod commands;
 mod connection;
+mod descriptors;
 mod extended;
 mod glob;
+mod keeper;
 pub mod limits;
 pub mod load;
 mod resp;
@@ -14,4 +16,5 @@ mod server;
 mod turn;
 
 pub use commands::command_table;
+pub use descriptors::TooFew;
 pub use server::{Config, DRAIN_TIME, Server, StartError};

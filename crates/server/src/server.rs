@@ -1,38 +1,42 @@
 //! The server: a listener, worker threads, and an orderly end.
 //!
-//! One thread accepts connections and hands each socket to the worker with the fewest clients. A
-//! worker is a thread with its own event loop. A client stays with its worker, so that serving it
+//! One thread accepts connections and hands each socket to the worker with the least load. It is
+//! also the [keeper](crate::keeper) of workers and clients. A worker is a thread with its own event
+//! loop. A client stays with its worker, so that serving it
 //! takes no lock and wakes no other thread. All workers share the keyspace.
 
 use crate::clients::{Admission, Clients};
+use crate::commands::Denied;
 use crate::connection;
+use crate::descriptors::{self, Spare, Throttle, TooFew};
+use crate::keeper::{self, Pulse, TICK, Watched};
 use crate::limits::Limits;
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tremula_store::Store;
 
 /// How long a stopping server waits for clients that do not read their replies. Process managers
 /// commonly wait ten seconds before they kill.
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// How long a connection is silent before the system checks whether the client is still there.
-/// Redis's `tcp-keepalive`. It ends the connections of clients that disappeared without a word, or
-/// that wait for a message and closed behind more input than the system buffers.
-pub(crate) const KEEPALIVE: Duration = Duration::from_secs(300);
+/// How many checks of keepalive stay unanswered before a client counts as gone. They come at a third
+/// of the time of silence before the first one, as in Redis.
+const KEEPALIVE_PROBES: u32 = 3;
 
-/// How long the server pauses accepting after the system had no socket left.
+/// How long the server pauses accepting after it could not.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The configuration of a server.
@@ -54,6 +58,8 @@ pub struct Config {
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) limits: Limits,
+    /// The commands that are refused.
+    pub(crate) denied: Denied,
     pub(crate) clients: Arc<Clients>,
     pub(crate) stats: Stats,
     pub(crate) started: Instant,
@@ -87,6 +93,9 @@ pub enum StartError {
     /// A thread or its event loop could not be created.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
+    /// The system does not let the process open enough files.
+    #[error(transparent)]
+    Descriptors(#[from] TooFew),
 }
 
 /// A server that listens, and serves clients once it [runs](Self::run).
@@ -101,7 +110,8 @@ pub struct Server {
 /// A thread that serves clients until its sender is dropped and they have left.
 struct Worker {
     sockets: mpsc::UnboundedSender<Socket>,
-    load: Arc<AtomicUsize>,
+    pulse: Arc<Pulse>,
+    handle: Handle,
 }
 
 /// A client on its way to its worker.
@@ -111,13 +121,17 @@ struct Socket {
 }
 
 impl Server {
-    /// Listens on the configured address and starts the workers.
+    /// Listens on the configured address and starts the workers. If the system lets the process open
+    /// too few files for [`Limits::max_clients`], it raises the soft limit, or else logs a warning
+    /// and takes fewer clients.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the address is not available, or if there are no resources for the
-    /// threads.
-    pub fn bind(config: Config, store: Arc<Store>) -> Result<Self, StartError> {
+    /// [`StartError`] if the address is not available, or if there are no resources for the threads
+    /// or for a single client.
+    pub fn bind(mut config: Config, store: Arc<Store>) -> Result<Self, StartError> {
+        let threads = config.threads.max(1);
+        descriptors::fit(&mut config.limits, threads)?;
         let runtime = event_loop()?;
         let listen = async {
             let listener = TcpListener::bind(config.address).await?;
@@ -131,11 +145,11 @@ impl Server {
                     address: config.address,
                     source,
                 })?;
-        let threads = config.threads.max(1);
         let shared = Arc::new(Shared {
             store,
+            denied: config.limits.clients.denied(),
+            clients: Arc::new(Clients::new(&config.limits)),
             limits: config.limits,
-            clients: Arc::default(),
             stats: Stats::default(),
             started: Instant::now(),
             address,
@@ -173,9 +187,11 @@ impl Server {
             shared,
         } = self;
         let count = workers.len();
+        let watched = workers.iter().map(Worker::watched).collect();
         runtime.block_on(async {
             tokio::select! {
                 () = accept(&listener, &workers, &shared) => (),
+                () = keeper::keep(watched, &shared) => (),
                 () = stop => (),
             }
         });
@@ -190,6 +206,31 @@ impl Server {
                 return;
             }
         }
+    }
+
+    /// Keeps the signals that tell other servers to read their configuration or their logs again
+    /// (SIGHUP, SIGUSR1, SIGUSR2) from ending the process. There is nothing to read again yet, so
+    /// each is only logged.
+    ///
+    /// # Errors
+    ///
+    /// The system does not let the process catch the signals.
+    pub fn survive_signals(&self) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let _guard = self.runtime.enter();
+        for (name, kind) in [
+            ("SIGHUP", SignalKind::hangup()),
+            ("SIGUSR1", SignalKind::user_defined1()),
+            ("SIGUSR2", SignalKind::user_defined2()),
+        ] {
+            let mut signals = signal(kind)?;
+            self.runtime.spawn(async move {
+                while signals.recv().await.is_some() {
+                    tracing::warn!("{name}: nothing is read again; the server goes on");
+                }
+            });
+        }
+        Ok(())
     }
 
     /// A future that is ready when the process is asked to stop, by SIGTERM or by SIGINT (Ctrl-C).
@@ -221,39 +262,80 @@ fn event_loop() -> Result<Runtime, StartError> {
 
 /// Accepts clients for ever.
 async fn accept(listener: &TcpListener, workers: &[Worker], shared: &Shared) {
+    let mut spare = Spare::new();
+    let mut throttle = Throttle::default();
     loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
+        match listener.accept().await {
+            Ok((stream, peer)) => welcome(stream, peer, workers, shared),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a client");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        shared.stats.connections.fetch_add(1, Relaxed);
-        let admission = shared.clients.admit(shared.limits.max_clients);
-        let refusal = if shared.protected_mode && !is_local(peer.ip()) {
-            Some(PROTECTED)
-        } else if admission.is_none() {
-            Some("-ERR max number of clients reached\r\n")
-        } else {
-            None
-        };
-        if let Some(text) = refusal {
-            shared.stats.rejected.fetch_add(1, Relaxed);
-            refuse(stream, text);
-        } else if let (Some(admission), Ok(stream)) = (admission, stream.into_std()) {
-            let least = workers
-                .iter()
-                .min_by_key(|worker| worker.load.load(Relaxed));
-            if let Some(worker) = least {
-                worker.load.fetch_add(1, Relaxed);
-                // Cannot fail: a worker ends only after its sender is dropped.
-                let _ = worker.sockets.send(Socket { stream, admission });
+                if let Some(count) = throttle.count(Instant::now()) {
+                    tracing::warn!(%error, count, "cannot accept clients");
+                }
+                if descriptors::is_exhausted(&error) {
+                    spare.give_up();
+                    turn_away(listener, shared).await;
+                    spare.take_back();
+                } else {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
 }
+
+/// Tells the next waiting client that there is no descriptor for it, with the one that was kept in
+/// reserve. If another thread has taken that one, waits a little.
+async fn turn_away(listener: &TcpListener, shared: &Shared) {
+    tokio::select! {
+        biased;
+        accepted = listener.accept() => match accepted {
+            Ok((stream, _)) => {
+                shared.stats.connections.fetch_add(1, Relaxed);
+                shared.stats.rejected.fetch_add(1, Relaxed);
+                refuse(stream, EXHAUSTED);
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        },
+        // The client may have gone.
+        () = tokio::time::sleep(ACCEPT_PAUSE) => (),
+    }
+}
+
+/// Hands an accepted client to a worker, or refuses it.
+fn welcome(stream: TcpStream, peer: SocketAddr, workers: &[Worker], shared: &Shared) {
+    shared.stats.connections.fetch_add(1, Relaxed);
+    let is_local = is_local(peer.ip());
+    let limits = &shared.limits;
+    let reserved = if is_local {
+        limits.clients.reserved_clients
+    } else {
+        0
+    };
+    let admission = shared.clients.admit(limits.max_clients + reserved);
+    let refusal = if shared.protected_mode && !is_local {
+        Some(PROTECTED)
+    } else if admission.is_none() {
+        Some("-ERR max number of clients reached\r\n")
+    } else {
+        None
+    };
+    if let Some(text) = refusal {
+        shared.stats.rejected.fetch_add(1, Relaxed);
+        refuse(stream, text);
+    } else if let (Some(admission), Ok(stream)) = (admission, stream.into_std()) {
+        let pulses = workers.iter().map(|worker| &*worker.pulse);
+        let next = keeper::next_worker(pulses).and_then(|number| workers.get(number));
+        if let Some(worker) = next {
+            worker.pulse.clients.fetch_add(1, Relaxed);
+            // Cannot fail: a worker ends only after its sender is dropped.
+            let _ = worker.sockets.send(Socket { stream, admission });
+        }
+    }
+}
+
+/// The answer to a client for which the system has no descriptor.
+const EXHAUSTED: &str =
+    "-ERR max number of clients reached: the server can open no more files (ulimit -n)\r\n";
 
 /// The refusal of other machines' clients in protected mode: Redis's code, Tremula's remedies.
 const PROTECTED: &str = "-DENIED Tremula is running in protected mode because it has no passwords \
@@ -282,8 +364,9 @@ impl Worker {
     ) -> Result<Self, StartError> {
         let runtime = event_loop()?;
         let (sockets, incoming) = mpsc::unbounded_channel();
-        let load = Arc::new(AtomicUsize::new(0));
-        let work = work(incoming, Arc::clone(shared), Arc::clone(&load));
+        let pulse = Arc::new(Pulse::default());
+        let handle = runtime.handle().clone();
+        let work = work(incoming, Arc::clone(shared), number, Arc::clone(&pulse));
         thread::Builder::new()
             .name(format!("tremula-{number}"))
             .spawn(move || {
@@ -292,7 +375,15 @@ impl Worker {
                 let _ = finish.send(());
             })
             .map_err(StartError::Worker)?;
-        Ok(Self { sockets, load })
+        Ok(Self {
+            sockets,
+            pulse,
+            handle,
+        })
+    }
+
+    fn watched(&self) -> Watched {
+        Watched::new(Arc::clone(&self.pulse), self.handle.metrics())
     }
 }
 
@@ -300,19 +391,23 @@ impl Worker {
 async fn work(
     mut incoming: mpsc::UnboundedReceiver<Socket>,
     shared: Arc<Shared>,
-    load: Arc<AtomicUsize>,
+    number: usize,
+    pulse: Arc<Pulse>,
 ) {
     let mut clients = JoinSet::new();
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             socket = incoming.recv() => match socket {
-                Some(socket) => clients.spawn(serve(socket, Arc::clone(&shared), Departure(Arc::clone(&load)))),
+                Some(socket) => {
+                    let departure = Departure(Arc::clone(&pulse));
+                    clients.spawn(serve(socket, Arc::clone(&shared), number, departure));
+                }
                 None => break,
             },
-            Some(left) = clients.join_next() => {
-                report(left);
-                continue;
-            }
+            Some(left) = clients.join_next() => report(left),
+            _ = ticks.tick() => pulse.beat(shared.started),
         };
     }
     while let Some(left) = clients.join_next().await {
@@ -328,11 +423,11 @@ fn report(left: Result<(), tokio::task::JoinError>) {
 }
 
 /// Subtracts a client from its worker's load when dropped, also by a panic.
-struct Departure(Arc<AtomicUsize>);
+struct Departure(Arc<Pulse>);
 
 impl Drop for Departure {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.clients.fetch_sub(1, Relaxed);
     }
 }
 
@@ -345,16 +440,23 @@ impl Drop for Listed<'_> {
     }
 }
 
-async fn serve(socket: Socket, shared: Arc<Shared>, _departure: Departure) {
+async fn serve(socket: Socket, shared: Arc<Shared>, worker: usize, _departure: Departure) {
     let Socket { stream, admission } = socket;
     let stream = TcpStream::from_std(stream).and_then(|stream| {
         // Replies are sent whole, so waiting for more data would only delay them.
         stream.set_nodelay(true)?;
-        SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
+        let silence = Duration::from_secs(shared.limits.clients.tcp_keepalive);
+        if !silence.is_zero() {
+            let keepalive = TcpKeepalive::new()
+                .with_time(silence)
+                .with_interval((silence / KEEPALIVE_PROBES).max(Duration::from_secs(1)))
+                .with_retries(KEEPALIVE_PROBES);
+            SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+        }
         Ok(stream)
     });
     // The client may be gone already.
-    let Ok(client) = stream.and_then(|stream| shared.clients.connect(stream)) else {
+    let Ok(client) = stream.and_then(|stream| shared.clients.connect(stream, worker)) else {
         return;
     };
     let _listed = Listed(&shared.clients, client.id);
@@ -376,8 +478,9 @@ mod tests {
     fn shared(limits: Limits) -> Shared {
         Shared {
             store: Arc::new(Store::new(&StoreConfig::new(Engine::CaTree)).expect("a fit engine")),
+            denied: limits.clients.denied(),
+            clients: Arc::new(Clients::new(&limits)),
             limits,
-            clients: Arc::default(),
             stats: Stats::default(),
             started: Instant::now(),
             address: ([127, 0, 0, 1], 0).into(),
@@ -438,6 +541,57 @@ mod tests {
         }
     }
 
+    /// Blocks a worker's thread, as a command that does not end would. The watchdog names the thread
+    /// once, new clients go to the other worker, and when the thread turns again they come back.
+    #[test]
+    fn a_thread_that_does_not_turn_is_named_and_gets_no_new_clients() {
+        let shared = Arc::new(shared(Limits::default()));
+        let (finish, finished) = std_mpsc::channel();
+        let workers: Vec<_> = (0..2)
+            .map(|number| Worker::start(number, &shared, finish.clone()).expect("a worker"))
+            .collect();
+        let mut watched: Vec<_> = workers.iter().map(Worker::watched).collect();
+        let pulses = || workers.iter().map(|worker| &*worker.pulse);
+        let (release, released) = std_mpsc::channel::<()>();
+        workers[0].handle.spawn(async move {
+            // Fails if the test has ended.
+            let _ = released.recv();
+        });
+        // Else the other worker would be the next one anyway.
+        workers[1].pulse.clients.fetch_add(100, Relaxed);
+        let mut line = None;
+        let deadline = Instant::now() + PATIENCE;
+        while line.is_none() {
+            assert!(Instant::now() < deadline, "the watchdog says nothing");
+            thread::sleep(Duration::from_millis(10));
+            line = watched[0].look(0, &shared);
+        }
+        let line = line.unwrap_or_default();
+        assert!(
+            line.starts_with("thread tremula-0 has not turned for "),
+            "{line}"
+        );
+        assert!(line.contains("no command runs on it"), "{line}");
+        assert_eq!(watched[0].look(0, &shared), None, "once");
+        assert_eq!(keeper::next_worker(pulses()), Some(1));
+        release.send(()).expect("the thread waits for it");
+        let mut line = None;
+        while line.is_none() {
+            assert!(
+                Instant::now() < deadline,
+                "the thread is never said to turn"
+            );
+            thread::sleep(Duration::from_millis(10));
+            line = watched[0].look(0, &shared);
+        }
+        assert_eq!(line.as_deref(), Some("thread tremula-0 turns again"));
+        assert_eq!(keeper::next_worker(pulses()), Some(0));
+        drop(workers);
+        for _ in 0..2 {
+            finished.recv_timeout(PATIENCE).expect("the workers end");
+        }
+    }
+
     /// Each command that looks at a whole table lets other clients of its thread run in between:
     /// while it runs, another connection is answered, and its answer shows that the command is
     /// still running. Clients and worker share one thread, so the test does not depend on speed. It
@@ -458,7 +612,7 @@ mod tests {
             };
             let shared = Arc::new(shared(limits));
             let (sockets, incoming) = mpsc::unbounded_channel();
-            let worker = tokio::spawn(work(incoming, Arc::clone(&shared), Arc::default()));
+            let worker = tokio::spawn(work(incoming, Arc::clone(&shared), 0, Arc::default()));
             let mut searching = Visitor::come(&sockets, &shared).await?;
             let mut other = Visitor::come(&sockets, &shared).await?;
             let nothing = "\"[{{'$1','$2'},[{'<','$2','$1'}],['$_']}]\"";

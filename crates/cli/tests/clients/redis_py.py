@@ -63,6 +63,17 @@ def check(protocol: int) -> None:
     else:
         raise AssertionError("keys do not expire yet")
 
+    # The default pipeline is a transaction. It is refused, and nothing of it is done.
+    with client.pipeline() as pipeline:
+        pipeline.set("tx", "written")
+        try:
+            pipeline.execute()
+        except redis.ResponseError as error:
+            assert "MULTI is not supported" in str(error), error
+        else:
+            raise AssertionError("there are no transactions yet")
+    assert client.get("tx") is None
+
     other = redis.Redis(port=PORT, db=3, protocol=protocol, decode_responses=True)
     assert other.get("greeting") is None
     assert len(client.client_list()) >= 2

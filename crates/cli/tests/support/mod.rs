@@ -9,7 +9,7 @@ pub(crate) mod resp;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,9 +32,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `tremula serve` on a free port and waits until it says that it is ready.
     pub(crate) fn tremula(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tremula"))
-            .args(["serve", "--port", "0"])
-            .args(arguments)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
+        Self::of(command.args(["serve", "--port", "0"]).args(arguments))
+    }
+
+    /// Starts a server by a command of any kind and waits until it says that it is ready.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -85,6 +89,11 @@ impl Server {
             let _ = child.wait();
         }
         panic!("redis-server does not start");
+    }
+
+    /// What the server writes to its log, if the command that started it has piped that.
+    pub(crate) fn log(&mut self) -> ChildStderr {
+        self.child.stderr.take().expect("its errors are piped")
     }
 
     pub(crate) fn port(&self) -> String {

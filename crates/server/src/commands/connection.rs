@@ -1,14 +1,16 @@
 //! Commands about the connection itself.
 
-use super::{Context, Failure, Next, Outcome, ets};
-use crate::resp::{Arguments, Protocol, number};
+use super::{Context, Failure, Next, Outcome, client, ets};
+use crate::resp::{Arguments, Mute, Protocol, number};
+use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::DATABASES;
 
 /// The version of Redis whose replies the server gives. Clients read it to learn what a server can
 /// do, so `HELLO` and `INFO` report it; `INFO` also has Tremula's own version.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
-/// The only user, who has no password. So any password is accepted, as in Redis.
+/// The only user. He has no password, so no password is right: whoever sends one must not believe
+/// that it protects something. Redis accepts any.
 const USER: &[u8] = b"default";
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -25,21 +27,20 @@ pub(super) fn echo(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     Ok(Next::Reply)
 }
 
-pub(super) fn auth(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    match arguments.len() {
-        2 => return Err(Failure::NO_PASSWORD),
-        3 => authenticate(arguments.get(1))?,
-        _ => return Err(Failure::SYNTAX),
-    }
-    context.reply.ok();
-    Ok(Next::Reply)
+pub(super) fn auth(_: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    Err(match arguments.len() {
+        2 => Failure::NO_PASSWORD,
+        3 => refusal(arguments.get(1)),
+        _ => Failure::SYNTAX,
+    })
 }
 
-fn authenticate(user: &[u8]) -> Result<(), Failure> {
+/// Why nobody can prove to be a user.
+fn refusal(user: &[u8]) -> Failure {
     if user == USER {
-        Ok(())
+        Failure::NO_PASSWORD
     } else {
-        Err(Failure::WRONG_PASSWORD)
+        Failure::WRONG_PASSWORD
     }
 }
 
@@ -62,7 +63,7 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
             rest.next();
         } else if option.eq_ignore_ascii_case(b"setname") && rest.len() >= 1 {
             name = rest.next();
-            validate_name(name.unwrap_or_default())?;
+            client::check_name(context, name.unwrap_or_default())?;
         } else {
             return Err(Failure::quoting(
                 "ERR Syntax error in HELLO option '",
@@ -72,7 +73,7 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         }
     }
     if let Some(user) = user {
-        authenticate(user)?;
+        return Err(refusal(user));
     }
     if let Some(name) = name {
         context.client.set_name(name);
@@ -129,104 +130,11 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.database = 0;
     context.session.ets = ets::Session::default();
     context.reply.protocol = Protocol::Resp2;
+    context.reply.mute = Mute::Off;
+    context.client.in_transaction.store(false, Relaxed);
+    context.client.no_evict.store(false, Relaxed);
     context.client.set_name(b"");
     publish(context);
     context.reply.simple("RESET");
-    Ok(Next::Reply)
-}
-
-pub(super) fn client_id(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let id = i64::try_from(context.client.id).unwrap_or(i64::MAX);
-    context.reply.integer(id);
-    Ok(Next::Reply)
-}
-
-pub(super) fn client_getname(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    match &context.client.name()[..] {
-        b"" => context.reply.null(),
-        name => context.reply.bulk(name),
-    }
-    Ok(Next::Reply)
-}
-
-pub(super) fn client_setname(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let name = arguments.get(2);
-    validate_name(name)?;
-    context.client.set_name(name);
-    context.reply.ok();
-    Ok(Next::Reply)
-}
-
-/// Names are part of the lines of `CLIENT LIST`, so they must not break them.
-fn validate_name(name: &[u8]) -> Result<(), Failure> {
-    if name.iter().all(u8::is_ascii_graphic) {
-        Ok(())
-    } else {
-        Err(Failure::CLIENT_NAME)
-    }
-}
-
-/// From Redis 7.2: the library that the client uses. It is checked, but not kept.
-pub(super) fn client_setinfo(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let attribute = arguments.get(2);
-    let known = ["lib-name", "lib-ver"]
-        .iter()
-        .find(|known| attribute.eq_ignore_ascii_case(known.as_bytes()));
-    let Some(known) = known else {
-        return Err(Failure::quoting(
-            "ERR Unrecognized option '",
-            attribute,
-            "'",
-        ));
-    };
-    if !arguments.get(3).iter().all(u8::is_ascii_graphic) {
-        return Err(Failure::Owned(
-            format!("ERR {known} cannot contain spaces, newlines or special characters.").into(),
-        ));
-    }
-    context.reply.ok();
-    Ok(Next::Reply)
-}
-
-pub(super) fn client_info(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let mut text = String::new();
-    context
-        .client
-        .describe(Some(context.command.full_name), &mut text);
-    context.reply.text(&text);
-    Ok(Next::Reply)
-}
-
-pub(super) fn client_list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let mut wanted: Option<Vec<u64>> = None;
-    match arguments.len() {
-        2 => (),
-        4 if arguments.get(2).eq_ignore_ascii_case(b"type") => {
-            let kind = arguments.get(3);
-            let is = |name: &&str| kind.eq_ignore_ascii_case(name.as_bytes());
-            if ["slave", "replica", "pubsub", "master"].iter().any(is) {
-                wanted = Some(Vec::new());
-            } else if !is(&"normal") {
-                return Err(Failure::quoting("ERR Unknown client type '", kind, "'"));
-            }
-        }
-        4.. if arguments.get(2).eq_ignore_ascii_case(b"id") => {
-            let ids = arguments.skip(3).map(|id| {
-                // No client has a negative id, but asking for one is not an error.
-                let id = number::parse(id).ok_or(Failure::CLIENT_ID)?;
-                Ok(u64::try_from(id).unwrap_or(0))
-            });
-            wanted = Some(ids.collect::<Result<_, Failure>>()?);
-        }
-        _ => return Err(Failure::SYNTAX),
-    }
-    let mut text = String::new();
-    for client in context.server.clients.list() {
-        if wanted.as_ref().is_none_or(|ids| ids.contains(&client.id)) {
-            let is_me = client.id == context.client.id;
-            client.describe(is_me.then_some(context.command.full_name), &mut text);
-        }
-    }
-    context.reply.text(&text);
     Ok(Next::Reply)
 }

@@ -4,7 +4,6 @@ use super::connection::REDIS_VERSION;
 use super::{Context, Next, Outcome};
 use crate::glob;
 use crate::resp::Arguments;
-use crate::server::KEEPALIVE;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::DATABASES;
@@ -67,7 +66,22 @@ fn clients(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         "connected_clients:{}\r\n",
         context.server.clients.count()
     )?;
-    write!(out, "maxclients:{}\r\n", context.server.limits.max_clients)
+    let clients = &context.server.clients;
+    let limits = &context.server.limits;
+    write!(out, "maxclients:{}\r\n", limits.max_clients)?;
+    write!(
+        out,
+        "reserved_clients:{}\r\n",
+        limits.clients.reserved_clients
+    )?;
+    write!(out, "client_buffers:{}\r\n", clients.held())?;
+    write!(
+        out,
+        "max_client_buffers:{}\r\n",
+        limits.clients.max_client_buffers.0
+    )?;
+    let closed = clients.closed.load(Relaxed);
+    write!(out, "clients_closed_by_server:{closed}\r\n")
 }
 
 fn memory(_: &Context<'_>, out: &mut String) -> std::fmt::Result {
@@ -131,18 +145,39 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
             "client-query-buffer-limit",
             limits.max_query_buffer.0.to_string(),
         ),
+        ("client-output-buffer-limit", {
+            let soft = limits.clients.soft_output_buffer.0;
+            let seconds = limits.clients.soft_output_seconds;
+            format!("normal {} {soft} {seconds}", limits.max_output_buffer.0)
+        }),
         ("databases", DATABASES.to_string()),
         ("engine", context.database().engine().to_owned()),
         ("max-arguments", limits.max_arguments.to_string()),
         ("max-output-buffer", limits.max_output_buffer.0.to_string()),
         ("max-snapshot", limits.max_snapshot.to_string()),
+        (
+            "max-client-name",
+            limits.clients.max_client_name.to_string(),
+        ),
+        (
+            "max-listed-clients",
+            limits.clients.max_listed_clients.to_string(),
+        ),
         ("maxclients", limits.max_clients.to_string()),
         ("maxmemory", "0".to_owned()),
+        (
+            "maxmemory-clients",
+            limits.clients.max_client_buffers.0.to_string(),
+        ),
         ("maxmemory-policy", "noeviction".to_owned()),
         ("port", server.address.port().to_string()),
         ("proto-max-bulk-len", limits.max_argument.0.to_string()),
         ("protected-mode", on(server.protected_mode)),
         ("requirepass", String::new()),
+        (
+            "reserved-clients",
+            limits.clients.reserved_clients.to_string(),
+        ),
         ("save", String::new()),
         (
             "table-directory",
@@ -151,10 +186,10 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
                 .as_ref()
                 .map_or_else(String::new, |directory| directory.display().to_string()),
         ),
-        ("tcp-keepalive", KEEPALIVE.as_secs().to_string()),
+        ("tcp-keepalive", limits.clients.tcp_keepalive.to_string()),
         ("threads", server.threads.to_string()),
-        ("timeout", "0".to_owned()),
         ("turn", limits.turn.time.to_string()),
+        ("timeout", limits.clients.timeout.to_string()),
     ];
     let mut found: Vec<(&[u8], &str)> = Vec::new();
     for pattern in arguments.skip(2) {

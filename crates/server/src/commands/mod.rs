@@ -1,7 +1,9 @@
 //! The commands. One table serves dispatch, the check of arities, `COMMAND` and documentation.
 
+mod client;
 mod connection;
 mod counters;
+mod denied;
 mod describe;
 mod ets;
 mod failure;
@@ -12,11 +14,13 @@ mod ordered;
 mod scan;
 mod strings;
 mod table;
+mod transaction;
 
 use crate::clients::Client;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use crate::turn::Turn;
+pub(crate) use denied::{Denied, full_name};
 pub(crate) use failure::Failure;
 pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use table::Command;
@@ -73,6 +77,8 @@ pub(crate) enum Next {
     /// Sends the replies so far, lets other connections run if the turn is over, and then goes on
     /// with this command.
     Work(Unfinished),
+    /// Sends the replies so far, and runs the command after a pause.
+    Paused,
     /// Sends the replies and closes.
     Close,
 }
@@ -149,9 +155,17 @@ impl Lent<'_> {
 /// Runs one request and appends its reply.
 pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     lent.reply.commit();
-    let outcome = find(arguments).and_then(|command| {
+    let found = admitted(lent, arguments);
+    let pause = &lent.server.clients.pause;
+    if found.as_ref().is_ok_and(|command| pause.holds(command)) {
+        return Next::Paused;
+    }
+    lent.reply.next_command();
+    let outcome = found.and_then(|command| {
         lent.session.last_command = command.full_name;
+        lent.client.enter(command);
         let outcome = (command.run)(&mut lent.context(command), arguments);
+        lent.client.leave();
         if command.is_short() {
             lent.turn.spend(1);
         } else {
@@ -168,8 +182,13 @@ pub(crate) fn go_on(
     mut unfinished: Unfinished,
     arguments: Arguments<'_>,
 ) -> Next {
+    let client = lent.client;
+    client.enter(unfinished.command);
     let context = &mut lent.context(unfinished.command);
-    let outcome = match unfinished.work.step(context, arguments) {
+    let step = unfinished.work.step(context, arguments);
+    client.leave();
+    client.is_active();
+    let outcome = match step {
         Ok(Step::Done) => Ok(Next::Reply),
         Ok(Step::Rest) => Ok(Next::Work(unfinished)),
         Err(failure) => Err(failure),
@@ -196,6 +215,15 @@ fn end(lent: &mut Lent<'_>, outcome: Outcome) -> Next {
     };
     reply.finish();
     next
+}
+
+/// The requested command, if this client may run it now.
+fn admitted(lent: &Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
+    let found = find(arguments);
+    transaction::check(lent.client, found.as_ref().ok().copied())?;
+    let command = found?;
+    lent.server.denied.check(command)?;
+    Ok(command)
 }
 
 /// The requested command, if it exists and takes this number of arguments.

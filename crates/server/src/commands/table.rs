@@ -1,8 +1,8 @@
 //! The table of commands.
 
 use super::{
-    Context, Outcome, connection, counters, describe, ets, info, keys, mailbox, ordered, scan,
-    strings,
+    Context, Outcome, client, connection, counters, describe, ets, info, keys, mailbox, ordered,
+    scan, strings, transaction,
 };
 use crate::resp::Arguments;
 
@@ -79,7 +79,7 @@ const WRITE: Words = &["write"];
 const WRITE_FAST: Words = &["write", "fast"];
 const STORE: Words = &["write", "denyoom"];
 const STORE_FAST: Words = &["write", "denyoom", "fast"];
-const ANY_TIME: Words = &["loading", "stale"];
+pub(super) const ANY_TIME: Words = &["loading", "stale"];
 const ANY_TIME_FAST: Words = &["loading", "stale", "fast"];
 const HANDSHAKE: Words = &[
     "noscript",
@@ -89,18 +89,20 @@ const HANDSHAKE: Words = &[
     "no_auth",
     "allow_busy",
 ];
-const ADMIN: Words = &["admin", "noscript", "loading", "stale"];
-const CLIENT: Words = &["noscript", "loading", "stale"];
+const TRANSACTION_FLAGS: Words = &["noscript", "loading", "stale", "fast", "allow_busy"];
+pub(super) const ADMIN: Words = &["admin", "noscript", "loading", "stale"];
+pub(super) const CLIENT: Words = &["noscript", "loading", "stale"];
 
 const KEYSPACE: Words = &["@keyspace"];
 const STRING: Words = &["@string"];
-const CONNECTION: Words = &["@connection"];
+pub(super) const CONNECTION: Words = &["@connection"];
+const TRANSACTION: Words = &["@transaction"];
 
 const ALL_SHARDS: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
 const SUM_OF_SHARDS: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
 /// The categories in Redis's order, without those of types that do not exist here.
-const CATEGORY_ORDER: [&str; 10] = [
+const CATEGORY_ORDER: [&str; 11] = [
     "@keyspace",
     "@read",
     "@write",
@@ -111,6 +113,7 @@ const CATEGORY_ORDER: [&str; 10] = [
     "@blocking",
     "@dangerous",
     "@connection",
+    "@transaction",
 ];
 
 impl Command {
@@ -130,6 +133,16 @@ impl Command {
         self.keys.last == 1 || self.flags.contains(&"fast")
     }
 
+    /// A number that stands for the command in an atomic variable; never 0.
+    pub(crate) fn token(&'static self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// The command with a [token](Self::token).
+    pub(crate) fn of_token(token: usize) -> Option<&'static Self> {
+        all().find(|command| command.token() == token)
+    }
+
     /// All categories, including those that follow from the flags.
     pub(crate) fn categories(&self) -> impl Iterator<Item = &'static str> + Clone {
         CATEGORY_ORDER.into_iter().filter(|category| {
@@ -146,7 +159,7 @@ impl Command {
         })
     }
 
-    const fn new(
+    pub(super) const fn new(
         name: &'static str,
         arity: i64,
         run: fn(&mut Context<'_>, Arguments<'_>) -> Outcome,
@@ -171,7 +184,7 @@ impl Command {
         }
     }
 
-    const fn docs(
+    pub(super) const fn docs(
         mut self,
         group: &'static str,
         since: &'static str,
@@ -192,12 +205,12 @@ impl Command {
         self
     }
 
-    const fn tips(mut self, tips: Words) -> Self {
+    pub(super) const fn tips(mut self, tips: Words) -> Self {
         self.tips = tips;
         self
     }
 
-    const fn full_name(mut self, full_name: &'static str) -> Self {
+    pub(super) const fn full_name(mut self, full_name: &'static str) -> Self {
         self.full_name = full_name;
         self
     }
@@ -212,7 +225,7 @@ const ONE: &str = "O(log n)";
 const EACH: &str = "O(k log n)";
 const COPY: &str = "O(log n + length)";
 const ALL: &str = "O(n)";
-const NOTHING: &str = "O(1)";
+pub(super) const NOTHING: &str = "O(1)";
 /// A search of the rows whose keys a match specification bounds.
 const VISITED: &str = "O(n), or of the rows in the range of keys";
 
@@ -514,41 +527,28 @@ pub(crate) static COMMANDS: &[Command] = &[
             "Choose the version of the protocol, 2 or 3"),
     Command::new("auth", -2, connection::auth, HANDSHAKE, CONNECTION)
         .docs("connection", "1.0.0", NOTHING, "AUTH [username] password",
-            "What Redis without a password answers"),
+            "Refused, because there are no passwords yet"),
     Command::new("client", -2, describe::help, &[], &[])
         .docs("connection", "2.4.0", NOTHING, "CLIENT", "About connections")
-        .subcommands(&[
-            Command::new("id", 2, connection::client_id, CLIENT, CONNECTION)
-                .full_name("client|id")
-                .docs("connection", "5.0.0", NOTHING, "CLIENT ID", "The connection's number"),
-            Command::new("setname", 3, connection::client_setname, CLIENT, CONNECTION)
-                .full_name("client|setname")
-                .docs("connection", "2.6.9", NOTHING, "CLIENT SETNAME name", "Name the connection"),
-            Command::new("getname", 2, connection::client_getname, CLIENT, CONNECTION)
-                .full_name("client|getname")
-                .docs("connection", "2.6.9", NOTHING, "CLIENT GETNAME", "The connection's name"),
-            Command::new("setinfo", 4, connection::client_setinfo, CLIENT, CONNECTION)
-                .full_name("client|setinfo")
-                .docs("connection", "7.2.0", NOTHING, "CLIENT SETINFO LIB-NAME | LIB-VER value",
-                    "What library the client uses; checked, not kept"),
-            Command::new("info", 2, connection::client_info, CLIENT, CONNECTION)
-                .full_name("client|info")
-                .tips(&["nondeterministic_output"])
-                .docs("connection", "6.2.0", NOTHING, "CLIENT INFO", "About this connection"),
-            Command::new("list", -2, connection::client_list, ADMIN, CONNECTION)
-                .full_name("client|list")
-                .tips(&["nondeterministic_output"])
-                .docs("connection", "2.4.0", ALL, "CLIENT LIST [TYPE type | ID id [id ...]]", "About all connections"),
-            Command::new("help", 2, describe::help, ANY_TIME, CONNECTION)
-                .full_name("client|help")
-                .docs("connection", "5.0.0", NOTHING, "CLIENT HELP", "What the subcommands do"),
-        ]),
+        .subcommands(client::SUBCOMMANDS),
     Command::new("select", 2, connection::select, ANY_TIME_FAST, CONNECTION)
         .docs("connection", "1.0.0", NOTHING, "SELECT index", "Choose one of the 16 databases"),
     Command::new("reset", 1, connection::reset, HANDSHAKE, CONNECTION)
         .docs("connection", "6.2.0", NOTHING, "RESET", "Make the connection as it was when it was new"),
     Command::new("quit", -1, connection::quit, HANDSHAKE, CONNECTION)
         .docs("connection", "1.0.0", NOTHING, "QUIT", "Close the connection"),
+    Command::new("multi", 1, transaction::multi, TRANSACTION_FLAGS, TRANSACTION)
+        .docs("transactions", "1.2.0", NOTHING, "MULTI",
+            "Refused, and every command with it until `EXEC` or `DISCARD`: there are no transactions yet"),
+    Command::new("exec", 1, transaction::exec, &["noscript", "loading", "stale", "skip_slowlog"], TRANSACTION)
+        .docs("transactions", "1.2.0", NOTHING, "EXEC", "An error, with which commands are taken again"),
+    Command::new("discard", 1, transaction::discard, TRANSACTION_FLAGS, TRANSACTION)
+        .docs("transactions", "2.0.0", NOTHING, "DISCARD", "Commands are taken again"),
+    Command::new("watch", -2, transaction::watch, TRANSACTION_FLAGS, TRANSACTION)
+        .keys(many_keys(1, &["RO"]))
+        .docs("transactions", "2.2.0", NOTHING, "WATCH key [key ...]", "Refused: there are no transactions yet"),
+    Command::new("unwatch", 1, transaction::watch, TRANSACTION_FLAGS, TRANSACTION)
+        .docs("transactions", "2.2.0", NOTHING, "UNWATCH", "Refused, as `WATCH`"),
 ];
 
 /// The size of the hash table of names: large enough that most lookups end at the first slot.
@@ -598,6 +598,13 @@ pub(crate) fn lookup(name: &[u8]) -> Option<&'static Command> {
     }
 }
 
+/// All commands and their subcommands.
+pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
+    COMMANDS
+        .iter()
+        .flat_map(|command| std::iter::once(command).chain(command.subcommands))
+}
+
 /// The command or subcommand with this full name.
 pub(crate) fn lookup_full(name: &[u8]) -> Option<&'static Command> {
     let mut parts = name.splitn(2, |byte| *byte == b'|');
@@ -635,10 +642,7 @@ mod tests {
 
     #[test]
     fn every_command_is_documented() {
-        for command in COMMANDS
-            .iter()
-            .flat_map(|one| [one].into_iter().chain(one.subcommands))
-        {
+        for command in all() {
             for text in [
                 command.syntax,
                 command.summary,

@@ -1,7 +1,13 @@
 //! The limits of one client, each a named constant with a flag.
 
+mod clients;
 mod turn;
 
+use clap::builder::RangedU64ValueParser;
+pub use clients::{
+    ClientLimits, MAX_CLIENT_BUFFERS, MAX_CLIENT_NAME, MAX_LISTED_CLIENTS, RESERVED_CLIENTS,
+    SOFT_OUTPUT_BUFFER, SOFT_OUTPUT_SECONDS, TCP_KEEPALIVE, TIMEOUT,
+};
 use std::{fmt, str::FromStr};
 pub use turn::{LONGEST_TURN, SHORTEST_TURN, TURN, Time, TurnLimits};
 
@@ -34,28 +40,37 @@ pub const REPLY_BATCH: usize = 64 << 10;
 /// thread at a time. Other clients of that thread wait for a few tenths of a second.
 pub const MAX_SNAPSHOT: usize = 1 << 20;
 
+/// The least limit of an argument: names of commands and of options fit.
+const LEAST_ARGUMENT: usize = 64;
+
+/// The least limit of a buffer: an ordinary command and its error fit.
+const LEAST_BUFFER: usize = 1 << 10;
+
+/// The largest number of bytes that a flag takes: more than any machine has.
+const MOST_BYTES: Bytes = Bytes(1 << 50);
+
 /// The limits of one server.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// Clients served at once
-    #[arg(long, value_name = "N", default_value_t = MAX_CLIENTS)]
+    /// Clients served at once, 1 to 1000000
+    #[arg(long, value_name = "N", default_value_t = MAX_CLIENTS, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub max_clients: usize,
 
-    /// Bytes of one argument (key or value)
-    #[arg(long, value_name = "BYTES", default_value_t = MAX_ARGUMENT)]
+    /// Bytes of one argument (key or value), from 64
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_ARGUMENT, value_parser = |text: &str| parse_bytes(text, LEAST_ARGUMENT))]
     pub max_argument: Bytes,
 
-    /// Arguments of one command
-    #[arg(long, value_name = "N", default_value_t = MAX_ARGUMENTS)]
+    /// Arguments of one command, 8 to 2147483647
+    #[arg(long, value_name = "N", default_value_t = MAX_ARGUMENTS, value_parser = RangedU64ValueParser::<usize>::new().range(8..=i32::MAX as u64))]
     pub max_arguments: usize,
 
-    /// Bytes of one command, all its arguments together
-    #[arg(long, value_name = "BYTES", default_value_t = MAX_QUERY_BUFFER)]
+    /// Bytes of one command, all its arguments together, from 1kb
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_QUERY_BUFFER, value_parser = |text: &str| parse_bytes(text, LEAST_BUFFER))]
     pub max_query_buffer: Bytes,
 
-    /// Bytes of one reply
-    #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER)]
+    /// Bytes of one reply, from 1kb
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER, value_parser = |text: &str| parse_bytes(text, LEAST_BUFFER))]
     pub max_output_buffer: Bytes,
 
     /// Keys of one RANGE with SNAPSHOT, which copies them all at one moment
@@ -65,6 +80,9 @@ pub struct Limits {
     /// How long a client has its thread.
     #[command(flatten)]
     pub turn: TurnLimits,
+    /// What clients may hold together and ask for.
+    #[command(flatten)]
+    pub clients: ClientLimits,
 }
 
 impl Default for Limits {
@@ -77,6 +95,7 @@ impl Default for Limits {
             max_output_buffer: MAX_OUTPUT_BUFFER,
             max_snapshot: MAX_SNAPSHOT,
             turn: TurnLimits::default(),
+            clients: ClientLimits::default(),
         }
     }
 }
@@ -117,6 +136,17 @@ impl FromStr for Bytes {
             .ok_or_else(|| {
                 format!("'{text}' is not a number of bytes; write 1048576, 1024kb, 1mb or 1gb")
             })
+    }
+}
+
+/// A number of bytes that is at least `least`.
+fn parse_bytes(text: &str, least: usize) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse()?;
+    if (least..=MOST_BYTES.0).contains(&bytes.0) {
+        Ok(bytes)
+    } else {
+        let least = Bytes(least);
+        Err(format!("it is at least {least} and at most {MOST_BYTES}"))
     }
 }
 

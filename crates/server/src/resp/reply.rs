@@ -19,6 +19,19 @@ impl Protocol {
     }
 }
 
+/// What `CLIENT REPLY` asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mute {
+    /// Replies are written.
+    Off,
+    /// None is written.
+    On,
+    /// The next command gets none.
+    SkipNext,
+    /// This command gets none.
+    Skip,
+}
+
 /// The replies of a pipeline, encoded, in the order of its commands.
 ///
 /// A reply has a limit. Bytes beyond it are not written, and [`finish`](Self::finish) then replaces
@@ -26,6 +39,7 @@ impl Protocol {
 pub(crate) struct Reply {
     bytes: Vec<u8>,
     pub(crate) protocol: Protocol,
+    pub(crate) mute: Mute,
     limit: usize,
     /// The bytes that have been sent.
     sent: usize,
@@ -43,11 +57,17 @@ impl Reply {
         Self {
             bytes: Vec::new(),
             protocol: Protocol::Resp2,
+            mute: Mute::Off,
             limit,
             sent: 0,
             start: 0,
             overflowed: false,
         }
+    }
+
+    /// The bytes that are allocated.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// The bytes that are written and not sent.
@@ -82,6 +102,15 @@ impl Reply {
         self.bytes = Vec::new();
     }
 
+    /// Begins the next command, which may be the one whose reply is left out.
+    pub(crate) fn next_command(&mut self) {
+        self.mute = match self.mute {
+            Mute::SkipNext => Mute::Skip,
+            Mute::Skip => Mute::Off,
+            mute => mute,
+        };
+    }
+
     /// Lets what has been written be sent. An error can then replace only what comes behind it, and
     /// the limit counts from there: at the beginning of a command's reply, or in the middle of one
     /// that cannot fail any more.
@@ -108,8 +137,12 @@ impl Reply {
         self.overflowed
     }
 
-    /// Whether `more` bytes still fit into the reply. If not, the reply is too long from now on.
+    /// Whether `more` bytes are written: replies are, and they still fit. If they do not fit, the
+    /// reply is too long from now on.
     fn fits(&mut self, more: usize) -> bool {
+        if matches!(self.mute, Mute::On | Mute::Skip) {
+            return false;
+        }
         let fits = more <= self.limit.saturating_sub(self.bytes.len() - self.start);
         self.overflowed |= !fits;
         fits

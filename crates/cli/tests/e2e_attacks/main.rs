@@ -1,0 +1,7 @@
+//! Attacks on the server: what a hostile or careless client sends, and what happens then to it and
+//! to the others.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod clients;

@@ -1,0 +1,370 @@
+//! One connected client, as other connections and the keeper see it.
+
+use super::lock;
+use crate::commands::Command;
+use crate::resp::Protocol;
+use socket2::SockRef;
+use std::fmt::Write;
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
+use std::time::{Duration, Instant};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+/// Why the server closes a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// `CLIENT KILL` named it.
+    Killed = 1,
+    /// It has completed no command for `--timeout`.
+    Idle,
+    /// It left too many bytes of replies unread for too long.
+    SlowReader,
+    /// It held the most when all buffers together, or all memory, passed their limit.
+    Largest,
+}
+
+impl Ending {
+    const ALL: [Self; 4] = [Self::Killed, Self::Idle, Self::SlowReader, Self::Largest];
+
+    /// What a client is told whose command has not arrived as a whole.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Killed => "ERR closed by CLIENT KILL",
+            Self::Idle => "ERR closed because the command did not arrive within --timeout",
+            Self::SlowReader => {
+                "ERR closed because the replies were not read (--soft-output-buffer)"
+            }
+            Self::Largest => {
+                "OOM closed because the buffers of all clients are too large \
+                 (--max-client-buffers, --max-memory) and this client's were the largest"
+            }
+        }
+    }
+}
+
+/// What a connection holds in its buffers at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Buffers {
+    /// Bytes of commands that have arrived and not run.
+    pub(crate) unread: usize,
+    /// Bytes allocated for input.
+    pub(crate) input: usize,
+    /// Bytes of replies that the client has not taken.
+    pub(crate) unsent: usize,
+    /// Bytes allocated for replies.
+    pub(crate) output: usize,
+}
+
+/// Who waits for what: the states between which a client moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The server waits for the client: for a command, or until it takes its replies.
+    Waiting,
+    /// A command of the client is not done.
+    Working,
+    /// A command of the client waits for a message.
+    Blocked,
+}
+
+/// How `CLIENT UNBLOCK` ends the waiting of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unblock {
+    /// As if its time were over.
+    Timeout,
+    /// With an error.
+    Error,
+}
+
+/// One client. Its own connection writes most fields, in no order, because they are only shown to
+/// people or summed.
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) stream: TcpStream,
+    /// The number of the worker that serves it.
+    pub(crate) worker: usize,
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    connected: Instant,
+    name: Mutex<Vec<u8>>,
+    /// The library that the client uses, and its version.
+    library: Mutex<[Box<[u8]>; 2]>,
+    database: AtomicUsize,
+    protocol: AtomicI64,
+    /// Milliseconds from `connected` to the last completed command, or the last reply taken.
+    last_active: AtomicU64,
+    last_command: Mutex<&'static str>,
+    /// The command that is on the worker's thread now, by its [token](Command::token); else 0.
+    on_thread: AtomicUsize,
+    state: AtomicU8,
+    /// Whether the client's transaction is being refused, for its flags.
+    pub(crate) in_transaction: AtomicBool,
+    /// Whether the client stays when the largest are closed.
+    pub(crate) no_evict: AtomicBool,
+    unread: AtomicUsize,
+    input: AtomicUsize,
+    unsent: AtomicUsize,
+    output: AtomicUsize,
+    /// The bytes of this client in the total of all clients.
+    pub(super) counted: AtomicUsize,
+    /// Milliseconds from `connected` to when too much became unread, plus one; 0 if not so.
+    slow_since: AtomicU64,
+    ending: AtomicU8,
+    unblock: Notify,
+    unblock_error: AtomicBool,
+}
+
+impl Client {
+    pub(super) fn new(id: u64, worker: usize, stream: TcpStream) -> std::io::Result<Self> {
+        Ok(Self {
+            id,
+            worker,
+            peer: stream.peer_addr()?,
+            local: stream.local_addr()?,
+            stream,
+            connected: Instant::now(),
+            name: Mutex::default(),
+            library: Mutex::default(),
+            database: AtomicUsize::new(0),
+            protocol: AtomicI64::new(Protocol::Resp2.version()),
+            last_active: AtomicU64::new(0),
+            last_command: Mutex::new("NULL"),
+            on_thread: AtomicUsize::new(0),
+            state: AtomicU8::new(State::Waiting as u8),
+            in_transaction: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            unread: AtomicUsize::new(0),
+            input: AtomicUsize::new(0),
+            unsent: AtomicUsize::new(0),
+            output: AtomicUsize::new(0),
+            counted: AtomicUsize::new(0),
+            slow_since: AtomicU64::new(0),
+            ending: AtomicU8::new(0),
+            unblock: Notify::new(),
+            unblock_error: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn name(&self) -> Vec<u8> {
+        lock(&self.name).clone()
+    }
+
+    pub(crate) fn set_name(&self, name: &[u8]) {
+        *lock(&self.name) = name.to_vec();
+    }
+
+    /// Keeps the name (`part` 0) or the version (1) of the client's library.
+    pub(crate) fn set_library(&self, part: usize, text: &[u8]) {
+        lock(&self.library)[part] = text.into();
+    }
+
+    pub(crate) fn set_session(&self, database: usize, protocol: Protocol) {
+        self.database.store(database, Relaxed);
+        self.protocol.store(protocol.version(), Relaxed);
+    }
+
+    /// The address of the client, or the server's address that it came to, as `CLIENT LIST` has it.
+    pub(crate) fn has_address(&self, address: &[u8], local: bool) -> bool {
+        let own = if local { self.local } else { self.peer };
+        own.to_string().as_bytes() == address
+    }
+
+    pub(crate) fn age(&self) -> Duration {
+        self.connected.elapsed()
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.connected.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Records that a batch of commands has run, of which `last` was the last.
+    pub(crate) fn ran(&self, last: &'static str) {
+        *lock(&self.last_command) = last;
+        self.is_active();
+    }
+
+    /// Records that the client has done something: completed a command, or taken some of a reply.
+    pub(crate) fn is_active(&self) {
+        self.last_active.store(self.now(), Relaxed);
+    }
+
+    /// Notes the command that runs on the thread from now on, for the watchdog.
+    pub(crate) fn enter(&self, command: &'static Command) {
+        self.on_thread.store(command.token(), Relaxed);
+    }
+
+    /// Notes that the command has left the thread.
+    pub(crate) fn leave(&self) {
+        self.on_thread.store(0, Relaxed);
+    }
+
+    /// The token of the command that is on the thread; else 0.
+    pub(crate) fn on_thread(&self) -> usize {
+        self.on_thread.load(Relaxed)
+    }
+
+    pub(crate) fn set_state(&self, state: State) {
+        self.state.store(state as u8, Relaxed);
+    }
+
+    fn is(&self, state: State) -> bool {
+        self.state.load(Relaxed) == state as u8
+    }
+
+    /// How long the client has let the server wait for a whole command, or for room for replies.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        let idle = self.now().saturating_sub(self.last_active.load(Relaxed));
+        (self.is(State::Waiting) && self.on_thread() == 0).then(|| Duration::from_millis(idle))
+    }
+
+    /// How long the client has left more than the soft limit unread.
+    pub(crate) fn slow(&self) -> Option<Duration> {
+        let since = self.slow_since.load(Relaxed).checked_sub(1)?;
+        Some(Duration::from_millis(self.now().saturating_sub(since)))
+    }
+
+    /// Notes what the connection holds. [`Clients::publish`](super::Clients::publish) also sums it.
+    pub(super) fn set_buffers(&self, buffers: Buffers, soft_limit: usize) {
+        self.unread.store(buffers.unread, Relaxed);
+        self.input.store(buffers.input, Relaxed);
+        self.unsent.store(buffers.unsent, Relaxed);
+        self.output.store(buffers.output, Relaxed);
+        if soft_limit == 0 || buffers.unsent <= soft_limit {
+            self.slow_since.store(0, Relaxed);
+        } else if self.slow_since.load(Relaxed) == 0 {
+            self.slow_since.store(self.now().saturating_add(1), Relaxed);
+        }
+    }
+
+    /// The bytes of both buffers.
+    pub(crate) fn held(&self) -> usize {
+        let output = self.output.load(Relaxed);
+        self.input.load(Relaxed).saturating_add(output)
+    }
+
+    /// Ends the connection: its input now, and its output if it does not take its replies. Returns
+    /// whether this was the first call.
+    pub(crate) fn end(&self, why: Ending) -> bool {
+        let first = self
+            .ending
+            .compare_exchange(0, why as u8, Relaxed, Relaxed)
+            .is_ok();
+        // Fails if the peer is gone; then the connection ends anyway.
+        let how = if self.unsent.load(Relaxed) == 0 {
+            Shutdown::Read
+        } else {
+            Shutdown::Both
+        };
+        let _ = SockRef::from(&self.stream).shutdown(how);
+        first
+    }
+
+    /// Why the server ends the connection, if it does.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        let ending = self.ending.load(Relaxed);
+        Ending::ALL.into_iter().find(|one| *one as u8 == ending)
+    }
+
+    /// The error that answers the client's unfinished command when the server ends the connection.
+    /// A client that has sent no part of a command expects no reply, so it gets none.
+    pub(crate) fn last_words(&self) -> Option<&'static str> {
+        let ending = self.ending()?;
+        (self.unread.load(Relaxed) > 0).then(|| ending.text())
+    }
+
+    /// Ends the client's waiting for a message. Returns whether it waits for one.
+    pub(crate) fn unblock(&self, how: Unblock) -> bool {
+        let is_blocked = self.is(State::Blocked);
+        if is_blocked {
+            self.unblock_error.store(how == Unblock::Error, Relaxed);
+            self.unblock.notify_waiters();
+        }
+        is_blocked
+    }
+
+    /// Waits until another client [unblocks](Self::unblock) this one after this call.
+    pub(crate) fn unblocked(&self) -> impl Future<Output = Unblock> {
+        let unblocked = self.unblock.notified();
+        async move {
+            unblocked.await;
+            if self.unblock_error.load(Relaxed) {
+                Unblock::Error
+            } else {
+                Unblock::Timeout
+            }
+        }
+    }
+
+    /// The client in a line of the log.
+    pub(crate) fn who(&self) -> String {
+        let name = lock(&self.name).escape_ascii().to_string();
+        format!("client id={} addr={} name={name}", self.id, self.peer)
+    }
+
+    /// Appends the client's line of `CLIENT LIST`, with Redis's names for the fields.
+    pub(crate) fn describe(&self, command: Option<&'static str>, out: &mut String) {
+        let idle = self.now().saturating_sub(self.last_active.load(Relaxed)) / 1000;
+        let load = |counter: &AtomicUsize| counter.load(Relaxed);
+        let (unread, input) = (load(&self.unread), load(&self.input));
+        let (unsent, output) = (load(&self.unsent), load(&self.output));
+        let flags: String = [
+            (self.is(State::Blocked), 'b'),
+            (self.in_transaction.load(Relaxed), 'x'),
+            (self.no_evict.load(Relaxed), 'e'),
+            (self.ending().is_some(), 'A'),
+        ]
+        .into_iter()
+        .filter_map(|(has, flag)| has.then_some(flag))
+        .collect();
+        let library = lock(&self.library).clone();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
+             multi=-1 qbuf={unread} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} \
+             obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user=default redir=-1 \
+             resp={} lib-name={} lib-ver={}",
+            self.id,
+            self.peer,
+            self.local,
+            self.stream.as_raw_fd(),
+            lock(&self.name).escape_ascii(),
+            self.age().as_secs(),
+            if command.is_some() { 0 } else { idle },
+            if flags.is_empty() { "N" } else { &flags },
+            self.database.load(Relaxed),
+            input.saturating_sub(unread),
+            input + output + size_of::<Self>(),
+            if unsent > 0 { "rw" } else { "r" },
+            command.unwrap_or(*lock(&self.last_command)),
+            self.protocol.load(Relaxed),
+            library[0].escape_ascii(),
+            library[1].escape_ascii(),
+        );
+    }
+
+    /// Whether the client will send no more, as far as the event loop knows: it has closed the
+    /// connection or its half of it, or [`end_input`](Self::end_input) has. Earlier bytes may be
+    /// unread.
+    pub(crate) async fn has_ended_input(&self) -> bool {
+        tokio::select! {
+            biased;
+            ready = self.stream.ready(Interest::READABLE) => {
+                ready.map_or(true, |ready| ready.is_read_closed())
+            }
+            // Nothing is unread, and the input has not ended.
+            () = std::future::ready(()) => false,
+        }
+    }
+
+    /// Ends the client's input behind the bytes that have arrived, which are still read.
+    pub(super) fn end_input(&self) {
+        // Fails if the peer is gone; then there is no more input anyway.
+        let _ = SockRef::from(&self.stream).shutdown(Shutdown::Read);
+    }
+}

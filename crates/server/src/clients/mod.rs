@@ -1,0 +1,215 @@
+//! The connected clients: who they are, how many, what they hold, and how to end them.
+
+mod client;
+mod pause;
+
+use crate::limits::Limits;
+pub(crate) use client::{Buffers, Client, Ending, State, Unblock};
+pub(crate) use pause::Pause;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// A client's buffers count in the total in steps of this many bytes, so that short commands and
+/// replies do not write to a counter that all threads share. The [keeper](crate::keeper) sums the
+/// rest.
+const STEP: usize = 64 << 10;
+
+/// Every connected client.
+pub(crate) struct Clients {
+    connected: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// Sockets that are served or wait to be served; the limit applies to them.
+    admitted: AtomicUsize,
+    next_id: AtomicU64,
+    closing: AtomicBool,
+    /// The bytes of all buffers, in steps for each client.
+    buffered: AtomicUsize,
+    /// Clients that the server closed, for `INFO`.
+    pub(crate) closed: AtomicU64,
+    pub(crate) pause: Pause,
+    buffer_limit: usize,
+    soft_limit: usize,
+}
+
+impl Clients {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            connected: Mutex::default(),
+            admitted: AtomicUsize::new(0),
+            next_id: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            buffered: AtomicUsize::new(0),
+            closed: AtomicU64::new(0),
+            pause: Pause::default(),
+            buffer_limit: match limits.clients.max_client_buffers.0 {
+                0 => usize::MAX,
+                limit => limit,
+            },
+            soft_limit: limits.clients.soft_output_buffer.0,
+        }
+    }
+
+    /// Takes one of `limit` places, if one is free.
+    pub(crate) fn admit(self: &Arc<Self>, limit: usize) -> Option<Admission> {
+        let place = self.admitted.fetch_add(1, Relaxed);
+        let admission = Admission(Arc::clone(self));
+        (place < limit).then_some(admission)
+    }
+
+    /// Adds an admitted client, which a worker serves.
+    pub(crate) fn connect(&self, stream: TcpStream, worker: usize) -> std::io::Result<Arc<Client>> {
+        let id = self.next_id.fetch_add(1, Relaxed) + 1;
+        let client = Arc::new(Client::new(id, worker, stream)?);
+        let mut connected = lock(&self.connected);
+        connected.insert(client.id, Arc::clone(&client));
+        // `close` sets this under the same lock. Whichever thread comes second sees what the first
+        // has done, so no client is missed.
+        if self.closing.load(Relaxed) {
+            client.end_input();
+        }
+        Ok(client)
+    }
+
+    pub(crate) fn disconnect(&self, id: u64) {
+        let client = lock(&self.connected).remove(&id);
+        if let Some(client) = client {
+            let counted = client.counted.swap(0, Relaxed);
+            self.buffered.fetch_sub(counted, Relaxed);
+        }
+    }
+
+    /// Ends the input of every present and future client.
+    pub(crate) fn close(&self) {
+        let connected = lock(&self.connected);
+        self.closing.store(true, Relaxed);
+        connected.values().for_each(|client| client.end_input());
+    }
+
+    /// The clients, the oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<Client>> {
+        lock(&self.connected).values().cloned().collect()
+    }
+
+    /// The client with a number, in O(log n).
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
+        lock(&self.connected).get(&id).cloned()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.connected).len()
+    }
+
+    /// Notes what a client's connection holds. The connection calls this, before it waits and after
+    /// it has read. If all buffers together pass their limit, this closes the largest clients.
+    pub(crate) fn publish(&self, client: &Client, buffers: Buffers) {
+        client.set_buffers(buffers, self.soft_limit);
+        let counted = client.counted.load(Relaxed);
+        // A client that is being closed does not count, because its memory comes back.
+        let held = match client.ending() {
+            Some(_) => 0,
+            None => client.held() / STEP * STEP,
+        };
+        if held == counted {
+            return;
+        }
+        // Only this connection writes `counted`, until it is disconnected.
+        client.counted.store(held, Relaxed);
+        let total = if held > counted {
+            self.buffered.fetch_add(held - counted, Relaxed) + (held - counted)
+        } else {
+            self.buffered.fetch_sub(counted - held, Relaxed) - (counted - held)
+        };
+        if held > counted && total > self.buffer_limit {
+            self.keep_within_limit();
+        }
+    }
+
+    /// The bytes that the buffers of all clients hold, without those that are being closed.
+    pub(crate) fn held(&self) -> usize {
+        let connected = lock(&self.connected);
+        let staying = connected.values().filter(|one| one.ending().is_none());
+        staying.map(|client| client.held()).sum()
+    }
+
+    /// Closes the largest clients until all buffers are within their limit.
+    pub(crate) fn keep_within_limit(&self) {
+        let excess = self.held().saturating_sub(self.buffer_limit);
+        if excess > 0 {
+            self.close_largest(excess);
+        }
+    }
+
+    /// Closes the clients whose buffers are largest, until these have held `bytes` or none is left
+    /// that may be closed, and returns what they held. `CLIENT NO-EVICT` exempts a client. Their
+    /// connections free the memory when their threads come to them.
+    pub(crate) fn close_largest(&self, bytes: usize) -> usize {
+        let mut largest: Vec<_> = self
+            .list()
+            .into_iter()
+            .filter(|one| one.ending().is_none() && !one.no_evict.load(Relaxed))
+            .map(|client| (client.held(), client))
+            .filter(|(held, _)| *held > 0)
+            .collect();
+        largest.sort_unstable_by_key(|(held, client)| (Reverse(*held), client.id));
+        let mut freed = 0;
+        for (held, client) in largest {
+            if freed >= bytes {
+                break;
+            }
+            if self.end(&client, Ending::Largest) {
+                tracing::warn!("closed {}, whose buffers held {held} bytes", client.who());
+                freed += held;
+            }
+        }
+        freed
+    }
+
+    /// Ends the connection of a client. Returns whether it was not being ended already.
+    pub(crate) fn end(&self, client: &Client, why: Ending) -> bool {
+        let first = client.end(why);
+        if first {
+            self.closed.fetch_add(1, Relaxed);
+        }
+        first
+    }
+
+    /// Closes the clients that are silent for `timeout` or do not read for `slow`.
+    pub(crate) fn close_idle(&self, timeout: Option<Duration>, slow: Duration) {
+        for client in self.list() {
+            if let Some(why) = client.ending() {
+                // It may have begun to send a long reply before it saw that it is closed.
+                client.end(why);
+            } else if let Some(unread) = client.slow().filter(|time| *time >= slow) {
+                if self.end(&client, Ending::SlowReader) {
+                    tracing::warn!(
+                        "closed {}, which left its replies unread for {} seconds",
+                        client.who(),
+                        unread.as_secs()
+                    );
+                }
+            } else if let (Some(timeout), Some(idle)) = (timeout, client.idle())
+                && idle >= timeout
+            {
+                self.end(&client, Ending::Idle);
+            }
+        }
+    }
+}
+
+/// A client's place within the limit. Dropping it gives it back.
+pub(crate) struct Admission(Arc<Clients>);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.0.admitted.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Locks. The data behind these locks is consistent after every statement, so a panic of another
+/// thread that held the lock does not matter.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
