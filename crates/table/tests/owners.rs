@@ -233,7 +233,7 @@ fn what_one_node_gives_means_nothing_to_another() {
         problem(hashed.select_next(&rest)),
         Problem::NotItsContinuation
     );
-    let step = hashed.traverse_on(&rest).step(1);
+    let step = hashed.traverse_on(&rest).step(|| false);
     assert_eq!(problem(step), Problem::NotItsContinuation);
     assert_eq!(
         problem(hashed.repair_continuation(&rest.to_term(), &spec)),

@@ -2,11 +2,11 @@
 
 use super::MatchSpec;
 use super::evaluate;
-use super::function::{Compute, Project};
+use super::function::{Comparison, Compute, Project};
 use super::program::{
     Clause, Make, Operand, Operands, Operation, Program, Shape, TailTest, Test, is_atom,
 };
-use crate::term::{Atom, Elements, List, Term, Tuple, pairs};
+use crate::term::{Atom, Bounds, Elements, List, OutOfBounds, Term, Tuple, pairs};
 
 /// The content of a register: a part of the row or of a constant, or a term that was made.
 #[derive(Debug)]
@@ -56,6 +56,44 @@ pub struct Matcher<'s> {
     program: &'s Program,
     /// Empty between rows.
     registers: Vec<Value<'static>>,
+    budget: Budget,
+}
+
+/// What a program may make and do.
+#[derive(Debug)]
+struct Budget {
+    bounds: Bounds,
+    /// Bytes that may still be compared and copied for this row.
+    left: usize,
+    /// The first bound that a row has reached.
+    reached: Option<OutOfBounds>,
+}
+
+impl Budget {
+    /// Spends bytes of the row's work; `None` if it has none left.
+    #[inline]
+    fn spend(&mut self, bytes: usize) -> Option<()> {
+        if let Some(left) = self.left.checked_sub(bytes) {
+            self.left = left;
+            return Some(());
+        }
+        self.left = 0;
+        let limit = self.bounds.work();
+        self.reached.get_or_insert(OutOfBounds::Work { limit });
+        None
+    }
+
+    /// The term, unless it is beyond the bounds.
+    #[inline]
+    fn admit(&mut self, term: Term) -> Option<Term> {
+        match self.bounds.check(&term) {
+            Ok(()) => Some(term),
+            Err(reached) => {
+                self.reached.get_or_insert(reached);
+                None
+            }
+        }
+    }
 }
 
 impl MatchSpec {
@@ -65,6 +103,11 @@ impl MatchSpec {
         Matcher {
             program: &self.program,
             registers: Vec::new(),
+            budget: Budget {
+                bounds: Bounds::NONE,
+                left: usize::MAX,
+                reached: None,
+            },
         }
     }
 
@@ -81,6 +124,36 @@ impl MatchSpec {
 const FEW_REGISTERS: usize = 4;
 
 impl<'s> Matcher<'s> {
+    /// The same matcher, for which a term beyond these bounds, or more
+    /// [work](OutOfBounds::Work) for one row than they allow, is an exception that
+    /// [`reached`](Self::reached) reports.
+    ///
+    /// ```
+    /// use tremula_table::{MatchSpec, Term, term::{Bounds, Tuple}};
+    ///
+    /// let spec = MatchSpec::compile(&"[{{'$1'}, [], [{{'$1', '$1'}}]}]".parse()?)?;
+    /// let mut matcher = spec.matcher().bounded(Bounds { bytes: 1000, depth: 10 });
+    /// assert_eq!(matcher.run(&Tuple::from((1,))), Some("{1, 1}".parse()?));
+    /// assert_eq!(matcher.reached(), None);
+    /// matcher.run(&Tuple::from((vec![1; 50],)));
+    /// assert_eq!(
+    ///     matcher.reached().unwrap().to_string(),
+    ///     "a term of 1736 bytes, with shared parts counted in full; the limit is 1000",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn bounded(mut self, bounds: Bounds) -> Self {
+        self.budget.bounds = bounds;
+        self
+    }
+
+    /// The first bound that a run has reached. What that run has returned is not a result.
+    #[must_use]
+    pub const fn reached(&self) -> Option<&OutOfBounds> {
+        self.budget.reached.as_ref()
+    }
+
     /// The value of the first clause that matches this row; `None` if none does. Takes time in
     /// proportion to the specification, and to the terms that it compares and makes.
     #[inline]
@@ -113,6 +186,7 @@ impl<'s> Matcher<'s> {
             fields: std::slice::from_ref(term),
             whole: Whole::OnlyField,
         };
+        self.budget.left = self.budget.bounds.work();
         let fits = |clause: &&Clause| matches!(clause.shape, Shape::Any | Shape::NoTuple);
         let mut clauses = self.program.clauses.iter().filter(fits);
         clauses.find_map(|clause| self.attempt(clause, row))
@@ -139,6 +213,7 @@ impl<'s> Matcher<'s> {
 
     #[inline]
     fn run_row(&mut self, row: Row<'_>) -> Option<Term> {
+        self.budget.left = self.budget.bounds.work();
         for clause in &self.program.clauses {
             let fits = match clause.shape {
                 Shape::Size(size) => row.fields.len() == size,
@@ -172,7 +247,7 @@ impl<'s> Matcher<'s> {
         self.attempt_with_many(clause, row)
     }
 
-    fn frame<'r, 'm>(&self, row: Row<'r>, registers: &'m mut [Value<'r>]) -> Frame<'r, 'm>
+    fn frame<'r, 'm>(&'m mut self, row: Row<'r>, registers: &'m mut [Value<'r>]) -> Frame<'r, 'm>
     where
         's: 'r,
     {
@@ -180,6 +255,7 @@ impl<'s> Matcher<'s> {
             program: self.program,
             row,
             registers,
+            budget: &mut self.budget,
         }
     }
 
@@ -210,6 +286,7 @@ struct Frame<'r, 'm> {
     program: &'r Program,
     row: Row<'r>,
     registers: &'m mut [Value<'r>],
+    budget: &'m mut Budget,
 }
 
 #[derive(Clone, Copy)]
@@ -261,7 +338,7 @@ impl<'r> Frame<'r, '_> {
             at += 1;
             match *operation {
                 Operation::RequireComparison(comparison, one, two) => {
-                    if !evaluate::compare(comparison, self.get(one), self.get(two)) {
+                    if self.compare(comparison, one, two) != Some(true) {
                         return false;
                     }
                 }
@@ -329,7 +406,7 @@ impl<'r> Frame<'r, '_> {
                 self.set(to, value);
                 true
             }
-            Test::Same { one, two } => self.get(one).is_identical(self.get(two)),
+            Test::Same { one, two } => self.compare(Comparison::Identical, one, two)?,
             Test::Zero { of, negative } => match self.get(of) {
                 Term::Float(float) => {
                     float.value() == 0.0 && float.value().is_sign_negative() == negative
@@ -342,24 +419,71 @@ impl<'r> Frame<'r, '_> {
 
     /// Makes a value; `None` is an exception.
     #[inline]
-    fn make(&self, value: Make) -> Option<Value<'r>> {
-        Some(Value::Owned(match value {
+    fn make(&mut self, value: Make) -> Option<Value<'r>> {
+        let made = match value {
             Make::Row => self.row.term(),
             Make::Copy(of) => return Some(self.copy(of)),
-            Make::Rest { of, skip } => return self.rest(of, skip),
-            Make::Comparison(comparison, one, two) => {
-                evaluate::compare(comparison, self.get(one), self.get(two)).into()
+            Make::Rest { of, skip } => {
+                self.budget.spend(self.get(of).heap_bytes())?;
+                return self.rest(of, skip);
             }
-            Make::Compute(function, arguments) => self.compute(function, arguments)?,
-            Make::Project(function, arguments) => return self.project(function, arguments),
+            Make::Comparison(comparison, one, two) => self.compare(comparison, one, two)?.into(),
+            Make::Compute(function, arguments) => {
+                let arguments = self.program.operands(arguments);
+                let bytes = evaluate::work(function, arguments.iter().map(|one| self.get(*one)));
+                self.budget.spend(bytes)?;
+                let made = self.compute(function, arguments)?;
+                if let Term::Bitstring(_) = made {
+                    self.budget.spend(made.heap_bytes())?;
+                }
+                made
+            }
+            Make::Project(function, arguments) => {
+                let arguments = self.program.operands(arguments);
+                if let (Project::MapGet, &[key, _]) = (function, arguments) {
+                    let bytes = self.get(key).heap_bytes();
+                    self.budget.spend(bytes.saturating_mul(evaluate::PASSES))?;
+                }
+                return self.project(function, arguments);
+            }
             Make::Tuple(elements) => Term::tuple(self.clones(elements)),
             Make::List(elements) => {
                 let mut elements = self.clones(elements);
                 let tail = elements.pop().unwrap_or_default();
                 Term::list_with_tail(elements, tail)
             }
-            Make::Map(entries) => Term::map(pairs(self.clones(entries).into_iter())),
-        }))
+            Make::Map(entries) => {
+                let entries = pairs(self.clones(entries).into_iter());
+                // Sorting compares each key with some others.
+                let keys = entries.iter().map(|(key, _)| key.heap_bytes());
+                let bytes = keys.fold(0, usize::saturating_add);
+                let rounds = entries
+                    .len()
+                    .checked_ilog2()
+                    .map_or(0, |rounds| rounds as usize + 1);
+                self.budget.spend(bytes.saturating_mul(rounds))?;
+                Term::map(entries)
+            }
+        };
+        self.budget.admit(made).map(Value::Owned)
+    }
+
+    /// Whether a comparison holds; `None` if it would take more work than is left.
+    #[inline]
+    fn compare(&mut self, comparison: Comparison, one: Operand, two: Operand) -> Option<bool> {
+        let (one, two) = (self.get(one), self.get(two));
+        if let (Term::Integer(_), _) | (_, Term::Integer(_)) = (one, two) {
+            return Some(evaluate::compare(comparison, one, two));
+        }
+        let bytes = one.heap_bytes().min(two.heap_bytes());
+        let holds = |one, two| evaluate::compare(comparison, one, two);
+        if bytes <= self.budget.left {
+            let holds = holds(one, two);
+            self.budget.left -= bytes;
+            return Some(holds);
+        }
+        self.budget.spend(bytes)?;
+        None
     }
 
     #[inline]
@@ -461,8 +585,7 @@ impl<'r> Frame<'r, '_> {
     }
 
     #[inline]
-    fn compute(&self, function: Compute, arguments: Operands) -> Option<Term> {
-        let arguments = self.program.operands(arguments);
+    fn compute(&self, function: Compute, arguments: &[Operand]) -> Option<Term> {
         match function {
             Compute::And => self.all(arguments, false),
             Compute::Or => self.all(arguments, true),
@@ -489,8 +612,8 @@ impl<'r> Frame<'r, '_> {
     }
 
     #[inline]
-    fn project(&self, function: Project, arguments: Operands) -> Option<Value<'r>> {
-        match (function, self.program.operands(arguments)) {
+    fn project(&self, function: Project, arguments: &[Operand]) -> Option<Value<'r>> {
+        match (function, arguments) {
             (Project::Head, &[list]) => self.part(list, |term| match term {
                 Term::List(list) => list.first(),
                 _ => None,

@@ -57,12 +57,12 @@ impl Continuation {
         }
     }
 
-    /// Visits up to `most` more keys; see [`Search::go_on`].
+    /// Visits more keys, as long as it may; see [`Search::go_on`].
     pub(super) fn step(
         &mut self,
         table: &Table,
         function: &'static str,
-        most: usize,
+        may_go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
         if self.table != table.shared.number {
             return Err(BadArgument::new(function, 1, Problem::NotItsContinuation));
@@ -73,7 +73,7 @@ impl Continuation {
         } else if search.begin(table, function, spec)? {
             return Ok(true);
         }
-        search.go_on(table, function, (spec, keys), most)
+        search.go_on(table, function, (spec, keys), may_go_on)
     }
 
     /// Searches until the chunk is full, or to the end.
@@ -82,7 +82,7 @@ impl Continuation {
         table: &Table,
         function: &'static str,
     ) -> Result<Option<Chunk>> {
-        self.step(table, function, usize::MAX)?;
+        self.step(table, function, &mut || true)?;
         Ok(self.into_chunk())
     }
 

@@ -97,8 +97,9 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller [may not write](super#errors), the table is a bag, no row has the key, or an
-    /// element is missing, not an integer, or the key: then no element is changed.
+    /// The caller [may not write](super#errors), the table is a bag, no row has the key, an element
+    /// is missing, not an integer, or the key, or the row would be beyond the
+    /// [bounds](crate::term::Bounds) of the node: then no element is changed.
     pub fn update_counter(&self, key: &Term, update: &Term) -> Result<Term> {
         self.count_up(key, update, None)
     }
@@ -212,13 +213,16 @@ impl Table {
                 (None, None) => return Update::Keep,
             };
             result = change(&mut row).map_err(|problem| wrong(3, problem));
-            match &result {
-                Ok(_) => {
-                    self.shared.row_sizes.note(row.len());
-                    Update::Put(layout.keep(Tuple::new(row)))
-                }
-                Err(_) => Update::Keep,
+            if result.is_err() {
+                return Update::Keep;
             }
+            let row = Tuple::new(row);
+            if let Err(error) = self.shared.bounds.check_row(&row) {
+                result = Err(wrong(3, error.into()));
+                return Update::Keep;
+            }
+            self.shared.row_sizes.note(row.len());
+            Update::Put(layout.keep(row))
         };
         self.shared.store.update(layout.new_key(key), decide);
         result

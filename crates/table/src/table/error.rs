@@ -2,7 +2,7 @@
 
 use super::{Access, TableEngine};
 use crate::match_spec::SpecError;
-use crate::term::{NotFinite, Term};
+use crate::term::{NotFinite, OutOfBounds, Term};
 use thiserror::Error;
 
 /// Erlang's `badarg`, with the wrong argument and what is wrong with it.
@@ -63,6 +63,9 @@ pub enum Problem {
         /// Why not.
         why: &'static str,
     },
+    /// A row, or what a match specification makes, is beyond the bounds of the tables.
+    #[error("{0}")]
+    OutOfBounds(#[from] OutOfBounds),
     /// Neither a row nor a proper list of rows.
     #[error("{0} is neither a row (a tuple with a key) nor a proper list of rows")]
     NotRows(Term),

@@ -1,14 +1,15 @@
 //! What a table is and holds: `info`, and `safe_fixtable`.
 
 use super::error::{BadArgument, Problem, Result};
+use super::gate::Deleted;
 use super::registry::{Caller, owner_pid};
-use super::store::Layout;
-use super::{Access, Heir, Kind, Right, Table, WriteConcurrency, no_table};
+use super::store::{Edge, Layout, Span};
+use super::{Access, Heir, Kept, Kind, Right, Table, WriteConcurrency, no_table};
 use crate::term::{Atom, Pid, Reference, Term};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tremula_index::Direction;
+use tremula_index::{Direction, LAST_BATCH};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
@@ -169,6 +170,96 @@ impl Item {
     }
 }
 
+/// The list of all items; `undefined` of a table that is deleted.
+fn all_items(info: Option<Info>) -> Term {
+    let Some(info) = info else {
+        return Atom::UNDEFINED.into();
+    };
+    let pair = |(item, of): Shown| Term::tuple([item.into(), of(&info)]);
+    Term::list(Item::ALL.map(pair))
+}
+
+/// What a visit of all rows collects.
+#[derive(Debug)]
+enum Visit {
+    Nothing,
+    /// The bytes of the rows and their keys.
+    Memory(usize),
+    /// The numbers of binaries, by their addresses, and `[{Number, Bytes, References}]`.
+    Binaries(HashMap<usize, usize>, Vec<Term>),
+}
+
+impl Visit {
+    fn entry(&mut self, layout: &Layout, key: &Term, kept: &Kept) {
+        match self {
+            Self::Nothing => {}
+            Self::Memory(bytes) => *bytes = bytes.saturating_add(Layout::heap_bytes(key, kept)),
+            Self::Binaries(numbers, all) => {
+                for row in layout.rows(key, kept) {
+                    Term::from(row).visit_binaries(&mut |binary| {
+                        if binary.bytes().len() > MOST_BYTES_WITHIN {
+                            let next = numbers.len();
+                            let address = binary.bytes().as_ptr().addr();
+                            let number = *numbers.entry(address).or_insert(next);
+                            let (bytes, held) = (binary.bytes().len(), binary.references());
+                            all.push(Term::tuple([number, bytes, held].map(Term::from)));
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A description of a table that is being made in steps: [`Table::info_in_steps`].
+#[derive(Debug)]
+#[must_use]
+pub struct InfoInSteps {
+    table: Table,
+    /// `None` for all items.
+    item: Option<Atom>,
+    visit: Visit,
+    /// The last key that has been visited.
+    behind: Option<Term>,
+}
+
+impl InfoInSteps {
+    /// Visits at least one more row, and further rows as long as `may_go_on` returns true after
+    /// each; a description that needs no row is complete in one step. Breaks with the description.
+    pub fn step(mut self, mut may_go_on: impl FnMut() -> bool) -> ControlFlow<Term, Self> {
+        let (table, layout) = (&self.table, &self.table.shared.layout);
+        let mut reached = None;
+        if !matches!(self.visit, Visit::Nothing) {
+            let low = self.behind.as_ref().map_or(Edge::Open, Edge::Beyond);
+            let rest = Span { low, ..Span::ALL };
+            let visit = &mut |key: &Term, kept: &Kept| {
+                self.visit.entry(layout, key, kept);
+                if may_go_on() {
+                    return ControlFlow::Continue(());
+                }
+                reached = Some(key.clone());
+                ControlFlow::Break(())
+            };
+            let visited = table.entries(rest, Direction::Ascending, LAST_BATCH, visit);
+            if visited.is_err() {
+                return ControlFlow::Break(Atom::UNDEFINED.into());
+            }
+        }
+        if reached.is_some() {
+            self.behind = reached;
+            return ControlFlow::Continue(self);
+        }
+        let Self {
+            table, item, visit, ..
+        } = self;
+        ControlFlow::Break(match item {
+            _ if table.is_deleted() => Atom::UNDEFINED.into(),
+            Some(item) => table.item(item, visit),
+            None => all_items(table.info_with(|| table.memory_with(&visit))),
+        })
+    }
+}
+
 impl Table {
     /// The number of rows: `info(Table, size)`. Exact when quiescent; constant time. Fails only if
     /// the table is deleted: every caller may ask.
@@ -180,25 +271,45 @@ impl Table {
     }
 
     /// The bytes that the table takes: `info(Table, memory)`, which in Erlang is in words. See
-    /// [`Info::memory`]. Visits all rows.
+    /// [`Info::memory`]. Visits all rows; a row takes constant time, however large.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let shared = &*self.shared;
-        let mut bytes = size_of_val(shared);
-        let structure = shared.store.shape().get("bytes").unwrap_or(0);
-        bytes += usize::try_from(structure).unwrap_or(usize::MAX);
-        let visited = self.each_entry(Direction::Ascending, &mut |key, kept| {
-            bytes += Layout::heap_bytes(key, kept);
-            ControlFlow::Continue(())
-        });
+        let mut visit = Visit::Memory(0);
         // A table that is deleted meanwhile has no rows left to count.
-        visited.map_or(size_of_val(shared), |()| bytes)
+        match self.visit_all(&mut visit) {
+            Ok(()) => self.memory_with(&visit),
+            Err(_) => size_of_val(&*self.shared),
+        }
+    }
+
+    /// The bytes of the table with those of its rows.
+    fn memory_with(&self, visit: &Visit) -> usize {
+        let rows = match visit {
+            Visit::Memory(bytes) => *bytes,
+            _ => 0,
+        };
+        let structure = self.shared.store.structure_bytes();
+        size_of_val(&*self.shared)
+            .saturating_add(structure)
+            .saturating_add(rows)
+    }
+
+    /// Visits all rows at once.
+    fn visit_all(&self, visit: &mut Visit) -> std::result::Result<(), Deleted> {
+        self.each_entry(Direction::Ascending, &mut |key, kept| {
+            visit.entry(&self.shared.layout, key, kept);
+            ControlFlow::Continue(())
+        })
     }
 
     /// Describes the table: Erlang's `info/1`; `None` if it is deleted. Visits all rows, to count
     /// their memory. Every caller may ask.
     #[must_use]
     pub fn info(&self) -> Option<Info> {
+        self.info_with(|| self.memory())
+    }
+
+    fn info_with(&self, memory: impl FnOnce() -> usize) -> Option<Info> {
         if self.is_deleted() {
             return None;
         }
@@ -211,7 +322,7 @@ impl Table {
             named: options.named,
             keypos: options.keypos,
             size: shared.size(),
-            memory: self.memory(),
+            memory: memory(),
             owner: owner_pid(shared.owner()),
             heir: shared.heir().map(|Heir { pid, .. }| pid),
             write_concurrency: options.has_write_concurrency(),
@@ -226,11 +337,7 @@ impl Table {
     /// table is deleted.
     #[must_use]
     pub fn info_term(&self) -> Term {
-        let Some(info) = self.info() else {
-            return Atom::UNDEFINED.into();
-        };
-        let pair = |(item, of): Shown| Term::tuple([item.into(), of(&info)]);
-        Term::list(Item::ALL.map(pair))
+        all_items(self.info())
     }
 
     /// One item: Erlang's `info/2`; `undefined` if the table is deleted. Besides those of
@@ -248,12 +355,46 @@ impl Table {
     ///
     /// The table is not deleted, and no item has this name.
     pub fn info_item(&self, name: &Term) -> Result<Term> {
-        if self.is_deleted() {
-            return Ok(Atom::UNDEFINED.into());
+        let mut steps = self.info_in_steps(Some(name))?;
+        loop {
+            match steps.step(|| true) {
+                ControlFlow::Continue(rest) => steps = rest,
+                ControlFlow::Break(value) => return Ok(value),
+            }
         }
-        let wrong = || BadArgument::new("info", 2, Problem::NotAnItem(name.clone()));
-        let Item(item) = Item::of(name).ok_or_else(wrong)?;
-        Ok(match item.text() {
+    }
+
+    /// [`info_item`](Self::info_item), or without a name [`info_term`](Self::info_term), in
+    /// [steps](InfoInSteps::step): counting memory and binaries visits all rows. Visits no row yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`info_item`](Self::info_item).
+    pub fn info_in_steps(&self, name: Option<&Term>) -> Result<InfoInSteps> {
+        let item = |name: &Term| {
+            let wrong = || BadArgument::new("info", 2, Problem::NotAnItem(name.clone()));
+            Item::of(name).map(|Item(item)| item).ok_or_else(wrong)
+        };
+        let item = match name {
+            Some(name) if !self.is_deleted() => Some(item(name)?),
+            _ => None,
+        };
+        let visit = match item.map(Atom::text) {
+            None | Some("memory") => Visit::Memory(0),
+            Some("binary") => Visit::Binaries(HashMap::new(), Vec::new()),
+            Some(_) => Visit::Nothing,
+        };
+        Ok(InfoInSteps {
+            table: self.clone(),
+            item,
+            visit,
+            behind: None,
+        })
+    }
+
+    /// The value of an item, after the visit that it needs.
+    fn item(&self, item: Atom, visit: Visit) -> Term {
+        match item.text() {
             "size" => Term::from(self.shared.size()),
             "fixed" => Term::from(self.shared.fixations.is_fixed()),
             "safe_fixed" => self.fixed_term(true),
@@ -261,35 +402,16 @@ impl Table {
             "stats" => Term::tuple(self.shape().figures.into_iter().map(|(name, value)| {
                 Term::tuple([Term::binary(name.as_bytes()), Term::from(value)])
             })),
-            "binary" => self.binaries(),
+            "binary" => match visit {
+                Visit::Binaries(_, all) => Term::list(all),
+                _ => Term::NIL,
+            },
             _ => {
+                let info = self.info_with(|| self.memory_with(&visit));
                 let of = Item::ALL.into_iter().find(|(known, _)| *known == item);
-                let value = self.info().zip(of).map(|(info, (_, of))| of(&info));
+                let value = info.zip(of).map(|(info, (_, of))| of(&info));
                 value.unwrap_or_else(|| Atom::UNDEFINED.into())
             }
-        })
-    }
-
-    /// `[{Number, Bytes, References}]`.
-    fn binaries(&self) -> Term {
-        let layout = &self.shared.layout;
-        let (mut numbers, mut all) = (HashMap::new(), Vec::new());
-        let visited = self.each_entry(Direction::Ascending, &mut |key, kept| {
-            for row in layout.rows(key, kept) {
-                Term::from(row).visit_binaries(&mut |binary| {
-                    if binary.bytes().len() > MOST_BYTES_WITHIN {
-                        let next = numbers.len();
-                        let number = *numbers.entry(binary.bytes().as_ptr()).or_insert(next);
-                        let (bytes, held) = (binary.bytes().len(), binary.references());
-                        all.push(Term::tuple([number, bytes, held].map(Term::from)));
-                    }
-                });
-            }
-            ControlFlow::Continue(())
-        });
-        match visited {
-            Ok(()) => Term::list(all),
-            Err(_) => Atom::UNDEFINED.into(),
         }
     }
 

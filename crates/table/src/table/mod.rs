@@ -14,6 +14,7 @@
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
 //! | `select`, `search` | every function with a pattern or match specification; their one driver |
 //! | `continuation`, `traversal` | where a search in chunks goes on; a search in steps |
+//! | `remains` | freeing in steps what has been deleted |
 //! | `row_sizes` | whether all rows have one size |
 //! | `info` | what a table is and holds |
 //! | `file/` | tab2file and file2tab |
@@ -81,6 +82,7 @@ mod object;
 mod options;
 mod owner;
 mod registry;
+mod remains;
 mod row_sizes;
 mod search;
 mod select;
@@ -95,13 +97,14 @@ pub use engine::TableEngine;
 pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
 pub use file::{ExtendedInfo, FileError, FileProblem, TabfileInfo};
-pub use info::{Info, Item};
+pub use info::{Info, InfoInSteps, Item};
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
 pub use registry::Tables;
+pub use remains::Remains;
 pub use traversal::{Action, Outcome, Traversal};
 
-use crate::term::{Atom, Pid, Reference, Term, Tuple};
+use crate::term::{Atom, Bounds, Pid, Reference, Term, Tuple};
 use gate::Gate;
 use info::Fixations;
 use registry::{Caller, table_reference};
@@ -143,6 +146,7 @@ struct Shared {
     /// The options at creation; name, access and heir may have changed since.
     options: Options,
     layout: Layout,
+    bounds: Bounds,
     /// An [`Access`].
     access: AtomicU8,
     owner: AtomicU64,
@@ -184,6 +188,7 @@ impl Shared {
                 compressed: options.compressed,
                 has_equals: AtomicBool::new(false),
             },
+            bounds: tables.bounds(),
             access: AtomicU8::new(options.access as u8),
             owner: AtomicU64::new(owner),
             gate: Gate::new(tables.domain()),
@@ -377,12 +382,7 @@ impl Table {
     /// Takes time in proportion to the rows; but as soon as [`is_deleted`](Self::is_deleted)
     /// returns true, the name is free and no thread finds the table.
     pub fn delete(&self) -> Result<()> {
-        self.check(Right::Write, "delete")?;
-        if !self.shared.mark_deleted() {
-            return Err(no_table("delete"));
-        }
-        self.tables.unlist(&self.shared);
-        self.shared.store.clear();
+        self.delete_in_steps()?.free(|| true);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
 use super::options::proper;
+use super::store::Garbage;
 use super::{Kept, Kind, Right, Shared, Table, no_table};
 use crate::term::{IntoTerm, List, Term, Tuple};
 use tremula_index::Update;
@@ -23,8 +24,9 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller [may not write](super#errors), or the term is neither a row nor a proper list of
-    /// rows: then nothing is inserted.
+    /// The caller [may not write](super#errors), the term is neither a row nor a proper list of
+    /// rows, or a row is beyond the [bounds](crate::term::Bounds) of the node: then nothing is
+    /// inserted.
     pub fn insert(&self, objects: Term) -> Result<()> {
         self.put_rows(&objects, Present::Goes, "insert").map(drop)
     }
@@ -58,8 +60,9 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller [may not write](super#errors), the row becomes no tuple or has no key, or a float
-    /// in it is not finite: then nothing is inserted.
+    /// The caller [may not write](super#errors), the row becomes no tuple, has no key or is beyond
+    /// the [bounds](crate::term::Bounds) of the node, or a float in it is not finite: then nothing
+    /// is inserted.
     pub fn insert_row(&self, row: impl IntoTerm) -> Result<()> {
         let row = row_of(row, "insert")?;
         self.put_rows(&row, Present::Goes, "insert").map(drop)
@@ -114,6 +117,7 @@ impl Table {
             Ok(row.is_none_or(|row| shared.put(row, present)))
         };
         if let Some(row) = shared.checked_row(objects) {
+            shared.check_bounds(row, function)?;
             return put_one(Some(row.clone()));
         }
         let Some(list) = proper(objects) else {
@@ -299,19 +303,19 @@ impl Table {
     /// Removes all rows: Erlang's `delete_all_objects/1`. One [step](super#consistency). Fails if
     /// the caller [may not write](super#errors).
     pub fn delete_all_objects(&self) -> Result<()> {
-        let _exclusive = self.enter_exclusive("delete_all_objects")?;
-        self.clear();
+        self.delete_all_objects_in_steps()?.free(|| true);
         Ok(())
     }
 
-    /// Removes all rows. The caller holds the gate exclusively.
-    pub(super) fn clear(&self) {
+    /// Removes all rows, whose memory is still to be freed. The caller holds the gate exclusively.
+    pub(super) fn clear(&self) -> Garbage {
         let shared = &*self.shared;
-        shared.store.clear();
+        let garbage = shared.store.clear();
         shared.row_sizes.forget();
         if let Some(rows) = &shared.rows {
             rows.add(-rows.sum());
         }
+        garbage
     }
 }
 
@@ -340,8 +344,19 @@ impl Shared {
     /// The rows in a list, which is the second argument of `function`.
     pub(super) fn rows_in(&self, list: &List, function: &'static str) -> Result<Vec<Tuple>> {
         let wrong = |term: &Term| BadArgument::new(function, 2, Problem::NotRows(term.clone()));
-        let row = |term| self.checked_row(term).cloned().ok_or_else(|| wrong(term));
+        let row = |term| {
+            let row = self.checked_row(term).ok_or_else(|| wrong(term))?;
+            self.check_bounds(row, function)?;
+            Ok(row.clone())
+        };
         list.iter().map(row).collect()
+    }
+
+    /// Refuses a row that is too large; it is the second argument of `function`.
+    #[inline]
+    pub(super) fn check_bounds(&self, row: &Tuple, function: &'static str) -> Result<()> {
+        let checked = self.bounds.check_row(row);
+        checked.map_err(|error| BadArgument::new(function, 2, error.into()))
     }
 
     /// Puts one row into the store and returns whether it did. The caller holds the gate.

@@ -3,7 +3,7 @@
 use super::error::{BadArgument, Problem, Result};
 use super::owner::{Member, Owner};
 use super::{Options, Shared, Table, Transfer, no_table};
-use crate::term::{Atom, Pid, Reference, Term};
+use crate::term::{Atom, Bounds, Pid, Reference, Term};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use tremula_mailbox::{Config, Sender, mailbox};
@@ -52,6 +52,7 @@ fn next(last: &AtomicU64) -> u64 {
 pub struct Tables(Arc<Registry>);
 
 struct Registry {
+    bounds: Bounds,
     listed: Mutex<Listed>,
     /// Where threads that hold the gate of a table shared make themselves visible.
     domain: Arc<LockDomain>,
@@ -96,10 +97,18 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// A node without tables.
+    /// A node without tables, which keep terms of any size, as Erlang's do.
     #[must_use]
     pub fn new() -> Self {
+        Self::bounded(Bounds::NONE)
+    }
+
+    /// A node without tables, which refuse rows beyond these bounds, and match specifications that
+    /// make such terms. Nothing is changed by what is refused.
+    #[must_use]
+    pub fn bounded(bounds: Bounds) -> Self {
         Self(Arc::new(Registry {
+            bounds,
             listed: Mutex::default(),
             domain: Arc::new(LockDomain::new(StatisticsConfig::default())),
         }))
@@ -131,6 +140,12 @@ impl Tables {
             pid: owner_pid(number),
             transfers: mailbox,
         }
+    }
+
+    /// The bounds of the terms that the tables keep.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.0.bounds
     }
 
     /// The table of this name, as a handle of the node.
@@ -315,7 +330,7 @@ impl Tables {
         orphans.retain(|shared| shared.mark_deleted());
         deliveries.into_iter().for_each(Delivery::send);
         for shared in orphans {
-            shared.store.clear();
+            drop(shared.store.clear());
         }
     }
 

@@ -2,12 +2,12 @@
 //! visits, and what it does with their rows.
 //!
 //! A method of [`Table`] runs a [`Search`] to its end at once. A [`Traversal`](super::Traversal)
-//! runs it in steps of some rows each. A search in chunks keeps it in a
+//! runs it in steps. A search in chunks keeps it in a
 //! [`Continuation`](super::Continuation).
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
-use super::select::{is_limit, is_true};
+use super::select::{is_limit, is_true, within_bounds};
 use super::store::{Edge, Span};
 use super::traversal::Action;
 use super::{Kept, Kind, Right, Table, no_table};
@@ -101,26 +101,29 @@ impl Search {
         Ok(false)
     }
 
-    /// Visits up to `most` more of the keys that the specification can match, at least one. Returns
-    /// whether the search is over or its chunk full. Errors name `function`.
+    /// Visits more of the keys that the specification can match: at least one, and further ones as
+    /// long as `may_go_on` returns true after each. Returns whether the search is over or its chunk
+    /// full. Errors name `function`.
     pub(super) fn go_on(
         &mut self,
         table: &Table,
         function: &'static str,
         (spec, keys): (&MatchSpec, &Keys),
-        most: usize,
+        may_go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
         let (action, direction, limit) = (self.action, self.direction, self.limit);
         if self.found.len() < limit {
             let (found, count, progress) = (&mut self.found, &mut self.count, &self.progress);
-            let sizes = (limit.clamp(FIRST_BATCH, LAST_BATCH).min(most), most);
-            let (mut matcher, mut result) = (spec.matcher(), Ok(()));
+            let first_batch = limit.clamp(FIRST_BATCH, LAST_BATCH);
+            let sizes = (first_batch, may_go_on);
+            let mut matcher = spec.matcher().bounded(table.shared.bounds);
+            let mut result = Ok(());
             let reached = match action {
                 Action::Select { .. } => {
                     keys.visit(table, progress, direction, sizes, |key, kept| {
                         // The results of one key stay together, even beyond the limit.
                         table.run_rows(&mut matcher, key, kept, |made| found.push(made));
-                        if found.len() < limit {
+                        if found.len() < limit && matcher.reached().is_none() {
                             ControlFlow::Continue(())
                         } else {
                             ControlFlow::Break(())
@@ -130,7 +133,10 @@ impl Search {
                 Action::Count => keys.visit(table, progress, direction, sizes, |key, kept| {
                     let counts = |made| *count += usize::from(is_true(&made));
                     table.run_rows(&mut matcher, key, kept, counts);
-                    ControlFlow::Continue(())
+                    match matcher.reached() {
+                        None => ControlFlow::Continue(()),
+                        Some(_) => ControlFlow::Break(()),
+                    }
                 }),
                 Action::Delete | Action::Replace => {
                     keys.visit(table, progress, direction, sizes, |key, kept| {
@@ -152,6 +158,7 @@ impl Search {
             };
             self.progress = reached.map_err(|_| no_table(function))?;
             result?;
+            within_bounds(&matcher, function)?;
         }
         Ok(self.found.len() >= limit || self.progress == Progress::Done)
     }
@@ -180,20 +187,18 @@ impl Keys {
     }
 
     /// Calls `visit` with each of these keys that the table has, behind `progress`, without holding
-    /// a lock, until it breaks or has been called `most` times. Returns how far it has got.
+    /// a lock, until it breaks or `may_go_on` is false after a key. Returns how far it has got.
     fn visit(
         &self,
         table: &Table,
         progress: &Progress,
         direction: Direction,
-        (first_batch, most): (usize, usize),
+        (first_batch, may_go_on): (usize, &mut dyn FnMut() -> bool),
         mut visit: impl FnMut(&Term, &Kept) -> ControlFlow<()>,
     ) -> std::result::Result<Progress, Deleted> {
         let mut reached = Progress::Done;
-        let mut left = most;
         let visit = &mut |key: &Term, kept: &Kept, is_last: bool| {
-            left = left.saturating_sub(1);
-            if visit(key, kept).is_continue() && left > 0 {
+            if visit(key, kept).is_continue() && may_go_on() {
                 return ControlFlow::Continue(());
             }
             if !is_last {

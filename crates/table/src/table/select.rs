@@ -103,7 +103,8 @@ impl Table {
     ///
     /// The caller [may not write](super#errors), the table is a `bag`, or the specification could
     /// make something other than a row with the same key ([`MatchSpec::changes_key`]): then no row
-    /// is replaced.
+    /// is replaced. Or it makes a row beyond the [bounds](crate::term::Bounds) of the node: then
+    /// that row stays, and so do the rows that the search has not visited yet.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
         Ok(self.search("select_replace", spec, Action::Replace)?.count)
     }
@@ -137,15 +138,22 @@ impl Table {
         let layout = &self.shared.layout;
         // Most rows stay. A check without the gate and the store's lock suffices for these.
         let rows = layout.rows(key, kept);
-        if !rows.iter().any(|row| matcher.run(row).is_some()) {
+        let any = rows.iter().any(|row| matcher.run(row).is_some());
+        within_bounds(matcher, function)?;
+        if !any {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
-        Ok(self.change_rows(key, &mut |rows| {
+        let replaced = self.change_rows(key, &mut |rows| {
+            let mut made = Vec::with_capacity(rows.len());
+            made.extend(rows.iter().map(|row| matcher.run(row)));
+            if matcher.reached().is_some() {
+                return 0;
+            }
             let mut count = 0;
-            for row in rows {
+            for (row, new) in rows.iter_mut().zip(made) {
                 // `check_replacement` has accepted the specification, so it makes rows only.
-                if let Some(Term::Tuple(new)) = matcher.run(row) {
+                if let Some(Term::Tuple(new)) = new {
                     debug_assert!(layout.key_of(&new).is_identical(layout.key_of(row)));
                     self.shared.row_sizes.note(new.len());
                     *row = new;
@@ -153,7 +161,9 @@ impl Table {
                 }
             }
             count
-        }))
+        });
+        within_bounds(matcher, function)?;
+        Ok(replaced)
     }
 
     /// The values of the pattern's variables, in the order of their numbers, for each row that it
@@ -210,7 +220,7 @@ impl Table {
     fn search(&self, function: &'static str, spec: &MatchSpec, action: Action) -> Result<Search> {
         let mut search = Search::new(self, action);
         if !search.begin(self, function, spec)? {
-            search.go_on(self, function, (spec, &Keys::of(self, spec)), usize::MAX)?;
+            search.go_on(self, function, (spec, &Keys::of(self, spec)), &mut || true)?;
         }
         Ok(search)
     }
@@ -290,11 +300,25 @@ impl Table {
         } else {
             goes(layout.run(matcher, key, kept))
         };
+        within_bounds(matcher, function)?;
         if !any {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
-        Ok(self.retain(key, &mut |row| !goes(matcher.run(row))))
+        let deleted = self.retain(key, &mut |row| {
+            let goes = goes(matcher.run(row));
+            !goes || matcher.reached().is_some()
+        });
+        within_bounds(matcher, function)?;
+        Ok(deleted)
+    }
+}
+
+/// Fails if the specification has reached a bound.
+pub(super) fn within_bounds(matcher: &Matcher<'_>, function: &'static str) -> Result<()> {
+    match matcher.reached() {
+        None => Ok(()),
+        Some(reached) => Err(BadArgument::new(function, 2, reached.clone().into())),
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Outcome {
     Count(usize),
 }
 
-/// A search that visits some rows at a time, so that its thread may do something else between
+/// A search that visits some rows in each step, so that its thread may do something else between
 /// steps.
 ///
 /// Returns the same result as the one-shot method of [`Table`], and holds no lock between steps. A
@@ -57,7 +57,12 @@ pub enum Outcome {
 /// let mut traversal = table.traverse(spec, Action::Count);
 /// let mut steps = 1;
 /// let count = loop {
-///     match traversal.step(10)? {
+///     let mut left = 10; // elsewhere, a time
+///     let mut may_go_on = || {
+///         left -= 1;
+///         left > 0
+///     };
+///     match traversal.step(&mut may_go_on)? {
 ///         ControlFlow::Continue(rest) => traversal = rest,
 ///         ControlFlow::Break(Outcome::Count(count)) => break count,
 ///         ControlFlow::Break(other) => panic!("{other:?} is no count"),
@@ -112,16 +117,20 @@ impl Traversal {
         Self { function, ..self }
     }
 
-    /// Visits up to `rows` more rows, but at least one (in a bag: the rows of that number of keys).
-    /// Breaks with the outcome when the search is over. [`Table::select_delete`] of a whole range
+    /// Visits at least one more row, and further rows as long as `may_go_on` returns true after
+    /// each (in a bag: after all rows of a key). Breaks with the outcome when the search is over.
+    /// [`Table::select_delete`] of a whole range
     /// of keys is one step, however long the range.
     ///
     /// # Errors
     ///
     /// Those of the one-shot method (see [`Action`]); the continuation is another table's; or the
     /// table has been deleted since. What earlier steps deleted or replaced stays so.
-    pub fn step(mut self, rows: usize) -> Result<ControlFlow<Outcome, Self>> {
-        if !self.at.step(&self.table, self.function, rows.max(1))? {
+    pub fn step(
+        mut self,
+        mut may_go_on: impl FnMut() -> bool,
+    ) -> Result<ControlFlow<Outcome, Self>> {
+        if !self.at.step(&self.table, self.function, &mut may_go_on)? {
             return Ok(ControlFlow::Continue(self));
         }
         let search = &mut self.at.search;

@@ -62,14 +62,15 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The caller [may not write](super#errors), or an item is neither a row nor a list of rows:
-    /// then the table stays as it was.
+    /// The caller [may not write](super#errors), an item is neither a row nor a list of rows, or a
+    /// row is beyond the [bounds](crate::term::Bounds) of the node: then the table stays as it was.
     pub fn init_table(&self, objects: impl IntoIterator<Item = Term>) -> Result<()> {
         const FUNCTION: &str = "init_table";
         self.check(Right::Write, FUNCTION)?;
         let mut rows = Vec::new();
         for item in objects {
             if let Some(row) = self.shared.checked_row(&item) {
+                self.shared.check_bounds(row, FUNCTION)?;
                 rows.push(row.clone());
                 continue;
             }
@@ -77,11 +78,13 @@ impl Table {
             let list = super::options::proper(&item).ok_or_else(wrong)?;
             rows.append(&mut self.shared.rows_in(list, FUNCTION)?);
         }
-        let _exclusive = self.enter_exclusive(FUNCTION)?;
-        self.clear();
+        let exclusive = self.enter_exclusive(FUNCTION)?;
+        let garbage = self.clear();
         for row in rows {
             self.shared.put(row, Present::Goes);
         }
+        drop(exclusive);
+        drop(garbage);
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use thiserror::Error;
-use tremula_sync::LazyLock;
-use tremula_sync::RwLock;
+use tremula_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use tremula_sync::{Arc, LazyLock, RwLock};
 
 /// A name. Equal atoms are the same pointer, so cloning and comparing for equality are almost free.
 /// Atoms are ordered by the code points of their text, as in Erlang.
@@ -46,9 +46,16 @@ pub enum AtomError {
     /// The text is longer than an atom may be.
     #[error("an atom of {0} characters; it may have {max}", max = Atom::MAX_CHARACTERS)]
     TooLong(usize),
-    /// The table is full.
-    #[error("there are {max} atoms already; use binaries for names without number", max = Atom::MAX_ATOMS)]
-    TooMany,
+    /// There are as many atoms as the process, or an [`AtomQuota`], allows in all.
+    #[error(
+        "there are {0} atoms already, the limit for all; use binaries for names without number"
+    )]
+    TooMany(u32),
+    /// As many have been made within one [`AtomQuota`] as it allows.
+    #[error(
+        "{0} atoms have been made here already, the limit for one; use binaries for names without number"
+    )]
+    QuotaSpent(u32),
 }
 
 /// Shards of the table, so that threads that make different atoms seldom contend.
@@ -86,8 +93,17 @@ impl Atom {
     ///
     /// The text is too long, or the atom would be new and the table is full.
     pub fn new(text: &str) -> Result<Self, AtomError> {
+        Self::new_within(text, &|| Ok(Self::MAX_ATOMS)).map(|(atom, _)| atom)
+    }
+
+    /// The atom with this text, and whether it is new. If it is, `most` says how many atoms there
+    /// may be in all.
+    fn new_within(
+        text: &str,
+        most: &dyn Fn() -> Result<u32, AtomError>,
+    ) -> Result<(Self, bool), AtomError> {
         if let Some(known) = Self::existing(text) {
-            return Ok(known);
+            return Ok((known, false));
         }
         // A character takes at least one byte, so most texts need no counting.
         if text.len() > Self::MAX_CHARACTERS {
@@ -96,7 +112,7 @@ impl Atom {
                 return Err(AtomError::TooLong(characters));
             }
         }
-        TABLE.add(text)
+        TABLE.add(text, most()?)
     }
 
     /// The atom with this text, if it is in the table.
@@ -217,6 +233,77 @@ known! {
     END = "end";
 }
 
+/// How many new atoms one source of terms, such as a client, may still make; see
+/// [`Limits::atom_quota`](super::Limits::atom_quota). Atoms that exist already cost nothing. Clones
+/// are the same quota.
+///
+/// ```
+/// use tremula_table::{Term, term::{Atom, AtomQuota, Limits}};
+///
+/// let quota = AtomQuota::new(2, Atom::MAX_ATOMS);
+/// let limits = Limits::default().atom_quota(Some(quota.clone()));
+/// assert!(Term::parse("[one_new_atom, another_new_atom, one_new_atom, ok]", &limits).is_ok());
+/// assert_eq!(quota.made(), 2);
+/// let error = Term::parse("a_third_new_atom", &limits).unwrap_err().to_string();
+/// assert!(error.starts_with("byte 0: 2 atoms have been made here already"), "{error}");
+/// assert!(Atom::existing("a_third_new_atom").is_none());
+/// ```
+#[derive(Clone, Debug)]
+pub struct AtomQuota(Arc<Quota>);
+
+#[derive(Debug)]
+struct Quota {
+    made: AtomicU32,
+    limit: u32,
+    in_all: u32,
+}
+
+impl AtomQuota {
+    /// A quota of `limit` new atoms, as long as there are fewer than `in_all` in the process.
+    #[must_use]
+    pub fn new(limit: u32, in_all: u32) -> Self {
+        Self(Arc::new(Quota {
+            made: AtomicU32::new(0),
+            limit,
+            in_all: in_all.min(Atom::MAX_ATOMS),
+        }))
+    }
+
+    /// How many atoms have been made within it.
+    #[must_use]
+    pub fn made(&self) -> u32 {
+        self.0.made.load(Relaxed)
+    }
+
+    /// The atom with this text.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Atom::new`], or the atom would be new and the quota is spent.
+    pub fn atom(&self, text: &str) -> Result<Atom, AtomError> {
+        // Relaxed: the number guards nothing else. Threads that share a quota may exceed it by one
+        // atom each.
+        let most = &|| match self.made() {
+            made if made >= self.0.limit => Err(AtomError::QuotaSpent(self.0.limit)),
+            _ => Ok(self.0.in_all),
+        };
+        let (atom, is_new) = Atom::new_within(text, most)?;
+        if is_new {
+            self.0.made.fetch_add(1, Relaxed);
+        }
+        Ok(atom)
+    }
+}
+
+/// Two quotas are equal if they are the same one.
+impl PartialEq for AtomQuota {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(&raw const *self.0, &raw const *other.0)
+    }
+}
+
+impl Eq for AtomQuota {}
+
 impl Table {
     fn with_known() -> Self {
         let table = Self {
@@ -235,15 +322,15 @@ impl Table {
         &self.shards[(hash >> 16) as usize % SHARDS]
     }
 
-    fn add(&self, text: &str) -> Result<Atom, AtomError> {
+    fn add(&self, text: &str, most: u32) -> Result<(Atom, bool), AtomError> {
         let mut shard = self.shard(quick_hash(text)).write();
         // Another thread may have added it since.
         if let Some(entry) = shard.get(text) {
-            return Ok(Atom(entry));
+            return Ok((Atom(entry), false));
         }
         let mut count = self.count.write();
-        if *count >= Atom::MAX_ATOMS {
-            return Err(AtomError::TooMany);
+        if *count >= most {
+            return Err(AtomError::TooMany(most));
         }
         let text: &'static str = Box::leak(text.into());
         let entry: &'static Entry = Box::leak(Box::new(Entry {
@@ -253,7 +340,7 @@ impl Table {
         }));
         *count += 1;
         shard.insert(text, entry);
-        Ok(Atom(entry))
+        Ok((Atom(entry), true))
     }
 }
 

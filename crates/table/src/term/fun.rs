@@ -1,6 +1,6 @@
 //! Functions; they cannot be called here.
 
-use super::size::bytes_of;
+use super::extent::Extent;
 use super::{Atom, Pid, Term, Tuple};
 use std::cmp::Ordering;
 use std::fmt;
@@ -80,13 +80,12 @@ impl Fun {
         }
     }
 
-    /// Bytes on the heap, without those of the values that the function holds.
-    pub(super) fn own_heap_bytes(&self) -> usize {
-        let more = match self.kind() {
-            FunKind::Export(_) => 0,
-            FunKind::Local(fun) => Pid::HEAP_BYTES + bytes_of(&fun.free),
-        };
-        size_of::<usize>() + size_of::<FunKind>() + more
+    pub(super) fn extent(&self) -> Extent {
+        let own = size_of::<usize>() + size_of::<FunKind>();
+        match self.kind() {
+            FunKind::Export(_) => Extent::of_leaf(own),
+            FunKind::Local(fun) => fun.free.extent().plus(own + Pid::HEAP_BYTES),
+        }
     }
 }
 

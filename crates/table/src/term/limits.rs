@@ -1,5 +1,7 @@
 //! Limits for terms from outside.
 
+use super::{Atom, AtomError, AtomQuota};
+
 /// Limits of reading a term from text or from the external format. Exceeding one is an error that
 /// names it.
 ///
@@ -26,6 +28,9 @@ pub struct Limits {
     /// Whether atoms may be made that do not exist yet. Atoms are never freed, so a program that
     /// reads terms from strangers may forbid new ones.
     pub new_atoms: bool,
+    /// How many new atoms may be made, by all terms that are read within this quota. `None` leaves
+    /// only the limit of the process.
+    pub atom_quota: Option<AtomQuota>,
 }
 
 impl Limits {
@@ -45,6 +50,7 @@ impl Limits {
         integer_bits: u64::MAX,
         expanded_bytes: usize::MAX,
         new_atoms: true,
+        atom_quota: None,
     };
 }
 
@@ -55,6 +61,7 @@ impl Default for Limits {
             integer_bits: Self::INTEGER_BITS,
             expanded_bytes: Self::EXPANDED_BYTES,
             new_atoms: true,
+            atom_quota: None,
         }
     }
 }
@@ -86,5 +93,25 @@ impl Limits {
     pub const fn new_atoms(mut self, new_atoms: bool) -> Self {
         self.new_atoms = new_atoms;
         self
+    }
+
+    /// Sets a quota of new atoms.
+    #[must_use]
+    pub fn atom_quota(mut self, quota: Option<AtomQuota>) -> Self {
+        self.atom_quota = quota;
+        self
+    }
+
+    /// The atom with this text; `None` if it does not exist and new ones are not allowed.
+    #[inline]
+    pub(super) fn atom(&self, text: &str) -> Result<Option<Atom>, AtomError> {
+        if !self.new_atoms {
+            return Ok(Atom::existing(text));
+        }
+        match &self.atom_quota {
+            Some(quota) => quota.atom(text),
+            None => Atom::new(text),
+        }
+        .map(Some)
     }
 }

@@ -1,9 +1,9 @@
 //! Lists, proper and improper.
 
+use super::extent::{Extent, Shared, share};
 use super::{Term, reclaim};
 use std::fmt;
 use std::slice;
-use triomphe::ThinArc;
 
 /// A list: elements, and a tail, which is the empty list if the list is proper.
 ///
@@ -15,7 +15,7 @@ use triomphe::ThinArc;
 #[derive(Clone, Default)]
 pub struct List(
     /// A chunk's elements, at least one, with its tail as the header; `None` for the empty list.
-    Option<ThinArc<Term, Term>>,
+    Option<Shared<Term, Term>>,
 );
 
 /// The end of every proper list.
@@ -32,7 +32,7 @@ impl List {
     {
         let elements = elements.into_iter();
         let some = elements.len() > 0;
-        Self(some.then(|| ThinArc::from_header_and_iter(Term::NIL, elements)))
+        Self(some.then(|| share(Term::NIL, elements)))
     }
 
     /// Whether it is `[]`.
@@ -85,22 +85,14 @@ impl List {
     #[inline]
     pub(super) fn chunk(&self) -> (&[Term], &Term) {
         match &self.0 {
-            Some(chunk) => (&chunk.slice, &chunk.header.header),
+            Some(chunk) => (&chunk.slice, &chunk.header.header.more),
             None => (&[], &NIL),
         }
     }
 
-    /// Bytes on the heap of all chunks, without those of the elements and of the tail.
-    pub(super) fn heap_bytes_of_chunks(&self) -> usize {
-        let mut bytes = 0;
-        let mut chunk = self;
-        while !chunk.is_empty() {
-            let (elements, tail) = chunk.chunk();
-            bytes += 2 * size_of::<usize>() + (elements.len() + 1) * size_of::<Term>();
-            let Term::List(next) = tail else { break };
-            chunk = next;
-        }
-        bytes
+    pub(super) fn extent(&self) -> Extent {
+        let header = self.0.as_ref().map(|chunk| &chunk.header.header);
+        header.map_or(Extent::default(), |header| header.extent)
     }
 }
 
@@ -114,7 +106,7 @@ impl Term {
         if elements.len() == 0 {
             return tail;
         }
-        Self::List(List(Some(ThinArc::from_header_and_iter(tail, elements))))
+        Self::List(List(Some(share(tail, elements))))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Maps.
 
+use super::extent::{Extent, Shared, share};
 use super::order::{Numbers, compare};
 use super::{Term, reclaim};
-use triomphe::ThinArc;
 
 /// Keys with values; each key occurs once under `=:=`.
 ///
@@ -13,7 +13,7 @@ use triomphe::ThinArc;
 #[derive(Clone, Default)]
 pub struct Map(
     /// `None` if it is empty.
-    Option<ThinArc<(), (Term, Term)>>,
+    Option<Shared<(), (Term, Term)>>,
 );
 
 impl Map {
@@ -52,7 +52,7 @@ impl Map {
 
     fn sorted(entries: Vec<(Term, Term)>) -> Self {
         let some = !entries.is_empty();
-        Self(some.then(|| ThinArc::from_header_and_iter((), entries.into_iter())))
+        Self(some.then(|| share((), entries.into_iter())))
     }
 
     /// The entries in map order.
@@ -60,6 +60,11 @@ impl Map {
     #[must_use]
     pub fn entries(&self) -> &[(Term, Term)] {
         self.0.as_ref().map_or(&[], |entries| &entries.slice)
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        let header = self.0.as_ref().map(|entries| &entries.header.header);
+        header.map_or(Extent::default(), |header| header.extent)
     }
 
     /// How many entries there are.

@@ -16,7 +16,9 @@
 //! | `text/`, `etf/` | the two written forms |
 //! | `limits` | limits for terms from outside |
 //! | `inside` | visiting the inner terms of a term |
-//! | `reclaim`, `size` | dropping, and counting bytes |
+//! | `extent`, `size` | the size and the depth that a term carries |
+//! | `bounds` | the greatest size and depth of terms that are kept |
+//! | `reclaim` | dropping |
 //! | `traits` | implementations that several types share |
 //!
 //! # The two equalities
@@ -44,10 +46,12 @@ pub(crate) mod traits;
 mod access;
 mod atom;
 mod bitstring;
+mod bounds;
 mod convert;
 mod equal;
 mod etf;
 mod exact;
+mod extent;
 mod float;
 mod fun;
 mod hash;
@@ -64,8 +68,9 @@ mod size;
 mod text;
 mod tuple;
 
-pub use atom::{Atom, AtomError};
+pub use atom::{Atom, AtomError, AtomQuota};
 pub use bitstring::Bitstring;
+pub use bounds::{Bounds, OutOfBounds};
 pub use convert::{FromTerm, IntoTerm, UnexpectedTerm};
 pub use etf::{DecodeError, DecodeProblem, TooLarge};
 pub use exact::Exact;

@@ -1,8 +1,8 @@
 //! Tuples.
 
+use super::extent::{Extent, Shared, share};
 use super::{Term, reclaim};
 use std::ops::Deref;
-use triomphe::ThinArc;
 
 /// A fixed number of terms. Dereferences to the slice of its elements; clones share them. Compares
 /// and hashes as the term does, and prints in Erlang's syntax.
@@ -21,7 +21,7 @@ use triomphe::ThinArc;
 #[derive(Clone, Default)]
 pub struct Tuple(
     /// `None` if it has no elements.
-    Option<ThinArc<(), Term>>,
+    Option<Shared<(), Term>>,
 );
 
 impl Tuple {
@@ -32,7 +32,7 @@ impl Tuple {
     {
         let elements = elements.into_iter();
         let some = elements.len() > 0;
-        Self(some.then(|| ThinArc::from_header_and_iter((), elements)))
+        Self(some.then(|| share((), elements)))
     }
 
     /// The elements.
@@ -40,6 +40,11 @@ impl Tuple {
     #[must_use]
     pub fn elements(&self) -> &[Term] {
         self.0.as_ref().map_or(&[], |elements| &elements.slice)
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        let header = self.0.as_ref().map(|elements| &elements.header.header);
+        header.map_or(Extent::default(), |header| header.extent)
     }
 }
 

@@ -46,6 +46,31 @@ pub(super) fn boolean(term: &Term) -> Option<bool> {
     }
 }
 
+/// How many times a long integer is visited when it is multiplied or divided, and a key when it is
+/// looked up in a large map: roughly, and at most.
+pub(super) const PASSES: usize = 64;
+
+/// How many bytes a function compares and copies: at least roughly, and 0 where it takes constant
+/// time.
+#[inline]
+pub(super) fn work<'t>(function: Compute, mut arguments: impl Iterator<Item = &'t Term>) -> usize {
+    match function {
+        Compute::Max | Compute::Min => {
+            let bytes = arguments.map(Term::heap_bytes);
+            bytes.min().unwrap_or(0)
+        }
+        Compute::Tail => arguments.next().map_or(0, Term::heap_bytes),
+        // A list that was made element by element is visited so.
+        Compute::Length => arguments.next().map_or(0, Term::heap_bytes) / size_of::<Term>(),
+        Compute::Multiply | Compute::Div | Compute::Rem => {
+            let long = arguments.filter(|one| matches!(one, Term::BigInteger(_)));
+            long.map(|one| one.heap_bytes() * PASSES).sum()
+        }
+        Compute::IsMapKey => arguments.next().map_or(0, Term::heap_bytes) * PASSES,
+        _ => 0,
+    }
+}
+
 /// A function of one argument.
 pub(super) fn unary(function: Compute, term: &Term) -> Option<Term> {
     Some(match function {

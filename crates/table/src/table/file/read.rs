@@ -121,13 +121,19 @@ impl Tables {
             let (name, options) = (opened.info.name, opened.info.options.clone());
             let caller = owner(options.access);
             let shared = self.unlisted(caller, name, options)?;
-            opened.rows(&mut |term| match shared.checked_row(term) {
-                Some(row) => {
+            let mut within_bounds = Ok(());
+            let read = opened.rows(&mut |term| {
+                let Some(row) = shared.checked_row(term) else {
+                    return false;
+                };
+                within_bounds = shared.check_bounds(row, "file2tab");
+                if within_bounds.is_ok() {
                     shared.put(row.clone(), Present::Goes);
-                    true
                 }
-                None => false,
-            })?;
+                within_bounds.is_ok()
+            });
+            within_bounds?;
+            read?;
             Ok(self.list(shared, "file2tab")?)
         };
         read().map_err(FileError::at(path))

@@ -36,7 +36,7 @@
 //! Operations on one key are linearizable. A scan takes a snapshot of one shard after another. A
 //! read that meets no writer does not write to shared memory ([`StatisticsLock`]).
 
-use super::{Edge, Entry, Kept, Span, Store};
+use super::{Edge, Entry, Garbage, Kept, Span, Store};
 use crate::term::Term;
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -449,15 +449,17 @@ impl Store for HashStore {
         }
     }
 
-    fn clear(&self) {
+    fn take_all(&self) -> Option<Garbage> {
+        let mut garbage = Garbage::default();
         for shard in &self.shards {
             let mut shard = shard.write();
             let places = mem::take(&mut shard.places);
             self.len.add(-(shard.len as isize));
             (shard.len, shard.homes) = (0, 0);
             drop(shard);
-            drop(places);
+            garbage.add(places);
         }
+        Some(garbage)
     }
 
     fn len(&self) -> usize {
@@ -465,8 +467,19 @@ impl Store for HashStore {
         usize::try_from(self.len.sum()).unwrap_or(0)
     }
 
+    fn structure_bytes(&self) -> usize {
+        let places = self
+            .shards
+            .iter()
+            .map(|shard| shard.read().places.capacity());
+        size_of::<Self>()
+            + size_of_val(&*self.shards)
+            + size_of::<LockDomain>()
+            + places.sum::<usize>() * size_of::<Option<Slot>>()
+    }
+
     fn shape(&self) -> Shape {
-        let (mut places, mut entries, mut longest) = (0, 0, 0);
+        let (mut entries, mut longest, mut places) = (0, 0, 0);
         for shard in &self.shards {
             let shard = shard.read();
             places += shard.places.capacity();
@@ -477,10 +490,7 @@ impl Store for HashStore {
             let farthest = shard.places.iter().enumerate().filter_map(distance).max();
             longest = longest.max(farthest.map_or(0, |distance| distance + 1));
         }
-        let bytes = size_of::<Self>()
-            + size_of_val(&*self.shards)
-            + size_of::<LockDomain>()
-            + places * size_of::<Option<Slot>>();
+        let bytes = self.structure_bytes();
         Shape::new(
             self.engine(),
             vec![
@@ -597,7 +607,7 @@ mod tests {
                 sorted,
                 model.keys().map(|key| Term::from(*key)).collect::<Vec<_>>()
             );
-            store.clear();
+            assert!(store.clear().free(&mut || true));
             assert_eq!((store.len(), store.shape().get("places")), (0, Some(0)));
         }
     }

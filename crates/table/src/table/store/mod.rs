@@ -19,6 +19,32 @@ use tremula_index::{Direction, Shape, Update};
 /// An entry of a store: the key as the store has it, and what is kept under the key.
 pub(super) type Entry = (Term, Kept);
 
+/// Entries that have been taken out of a store, and whose memory is still to be freed.
+#[derive(Default)]
+pub(super) struct Garbage {
+    /// Each frees an entry with each item.
+    parts: Vec<Box<dyn Iterator<Item = ()> + Send>>,
+}
+
+impl Garbage {
+    fn add<E: Send + 'static>(&mut self, entries: Vec<E>) {
+        self.parts.push(Box::new(entries.into_iter().map(drop)));
+    }
+
+    /// Frees entries until `may_go_on` returns false after one. Returns whether all are freed.
+    pub(super) fn free(&mut self, may_go_on: &mut dyn FnMut() -> bool) -> bool {
+        while let Some(part) = self.parts.last_mut() {
+            while part.next().is_some() {
+                if !may_go_on() {
+                    return false;
+                }
+            }
+            self.parts.pop();
+        }
+        true
+    }
+}
+
 /// An interval of keys, in the order of the store.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
@@ -111,8 +137,16 @@ pub(super) trait Store: Send + Sync {
         removed.count()
     }
 
-    /// Removes every entry.
-    fn clear(&self);
+    /// Takes every entry out in a time that does not grow with them; `None` if the structure cannot.
+    fn take_all(&self) -> Option<Garbage>;
+
+    /// Removes every entry, and frees what [`take_all`](Self::take_all) would not return.
+    fn clear(&self) -> Garbage {
+        self.take_all().unwrap_or_else(|| {
+            self.remove_range(Span::ALL);
+            Garbage::default()
+        })
+    }
 
     /// The number of keys: exact when quiescent.
     fn len(&self) -> usize;
@@ -120,4 +154,10 @@ pub(super) trait Store: Send + Sync {
     /// Describes the structure; the figure `bytes` leaves out what keys and rows have on the heap.
     /// Visits all of the structure.
     fn shape(&self) -> Shape;
+
+    /// The figure `bytes` of [`shape`](Self::shape).
+    fn structure_bytes(&self) -> usize {
+        let bytes = self.shape().get("bytes").unwrap_or(0);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
 }

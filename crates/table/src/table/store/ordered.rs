@@ -1,7 +1,7 @@
 //! Stores on the ordered engines.
 
 use super::key::{KeptHead, OrderedKey};
-use super::{Edge, Entry, Kept, Span, Store};
+use super::{Edge, Entry, Garbage, Kept, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
 use tremula_index::{
@@ -102,8 +102,8 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         self.0.remove_range(range)
     }
 
-    fn clear(&self) {
-        self.0.remove_range(KeyRange::all());
+    fn take_all(&self) -> Option<Garbage> {
+        None
     }
 
     fn len(&self) -> usize {

@@ -6,11 +6,17 @@ use super::error::TooLarge;
 use super::tag;
 use num_bigint::{BigInt, Sign};
 
-/// Writes a term without the version byte.
-pub(super) fn encode(term: &Term, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+/// Writes a term without the version byte. Stops with an error soon after `out` has become longer
+/// than `most`.
+pub(super) fn encode(term: &Term, out: &mut Vec<u8>, most: usize) -> Result<(), TooLarge> {
     let mut open = Vec::new();
     let mut inside = begin(term, out)?;
     while let Some(begun) = &mut inside {
+        if out.len() > most {
+            let what = "term";
+            let length = out.len();
+            return Err(TooLarge { what, length });
+        }
         if let Some((term, _)) = begun.terms.next() {
             if let Some(within) = begin(term, out)? {
                 open.extend(inside.replace(within));

@@ -139,11 +139,11 @@ fn atom_of(reader: &mut Reader<'_>, offset: usize, tag: u8, limits: &Limits) -> 
             Err(_) => return Err(reader.error(offset, DecodeProblem::NotUtf8)),
         },
     };
-    if limits.new_atoms {
-        return Atom::new(&text).map_err(|error| reader.error(offset, DecodeProblem::Atom(error)));
+    match limits.atom(&text) {
+        Ok(Some(atom)) => Ok(atom),
+        Ok(None) => Err(reader.error(offset, DecodeProblem::NewAtom(text.into_owned()))),
+        Err(error) => Err(reader.error(offset, DecodeProblem::Atom(error))),
     }
-    Atom::existing(&text)
-        .ok_or_else(|| reader.error(offset, DecodeProblem::NewAtom(text.into_owned())))
 }
 
 /// Reads a small integer, including its tag.

@@ -72,8 +72,28 @@ impl Term {
     /// A part of it is too long for the format.
     pub fn to_etf(&self) -> Result<Vec<u8>, TooLarge> {
         let mut out = vec![tag::VERSION];
-        encode::encode(self, &mut out)?;
+        encode::encode(self, &mut out, usize::MAX)?;
         Ok(out)
+    }
+
+    /// Writes the same as [`to_etf`](Self::to_etf), but not more than `most` bytes: `None` if the
+    /// term takes more, or a part of it is too long for the format. Takes memory in proportion to
+    /// `most`, and to the longest part that has no inner terms.
+    ///
+    /// ```
+    /// use tremula_table::Term;
+    ///
+    /// let term: Term = "[a, b]".parse()?;
+    /// let bytes = term.to_etf()?;
+    /// assert_eq!(term.to_etf_within(bytes.len() - 1), None);
+    /// assert_eq!(term.to_etf_within(bytes.len()), Some(bytes));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_etf_within(&self, most: usize) -> Option<Vec<u8>> {
+        let mut out = vec![tag::VERSION];
+        encode::encode(self, &mut out, most).ok()?;
+        (out.len() <= most).then_some(out)
     }
 
     /// Writes the same as [`to_etf`](Self::to_etf), compressed as by `term_to_binary(Term,

@@ -115,10 +115,10 @@ impl<'a> Scanner<'a> {
 
     /// The atom with this text, which begins at `offset`.
     pub(super) fn atom(&self, offset: usize, text: &str) -> Result<Atom, ParseError> {
-        if self.limits.new_atoms {
-            return Atom::new(text).map_err(|error| Self::error(offset, ParseProblem::Atom(error)));
+        match self.limits.atom(text) {
+            Ok(Some(atom)) => Ok(atom),
+            Ok(None) => Err(Self::error(offset, ParseProblem::NewAtom(text.to_owned()))),
+            Err(error) => Err(Self::error(offset, ParseProblem::Atom(error))),
         }
-        Atom::existing(text)
-            .ok_or_else(|| Self::error(offset, ParseProblem::NewAtom(text.to_owned())))
     }
 }
