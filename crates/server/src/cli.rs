@@ -125,7 +125,10 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         bytes: bytes.0,
         from: arguments.cache_from.map_or(CACHED_FROM, |from| from.0),
     });
-    let store = Arc::new(Store::new(&StoreConfig::new(engine).cache(cache))?);
+    let store = StoreConfig::new(engine)
+        .cache(cache)
+        .term_bounds(arguments.limits.terms.bounds());
+    let store = Arc::new(Store::new(&store)?);
     let config = Config {
         address: SocketAddr::new(arguments.bind, arguments.port),
         threads,

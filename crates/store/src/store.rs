@@ -13,6 +13,7 @@ use tremula_index::Engine;
 use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
 use tremula_table::Tables;
+use tremula_table::term::Bounds;
 
 /// Configuration of a [`Store`].
 #[derive(Clone, Debug)]
@@ -22,15 +23,18 @@ pub struct StoreConfig {
     pub engine: Engine,
     /// The cache for large values that clients append to. With `None` they stay in the index.
     pub cache: Option<CacheSettings>,
+    /// The bounds of the terms that tables keep.
+    pub term_bounds: Bounds,
 }
 
 impl StoreConfig {
-    /// A configuration with databases of this engine and no cache.
+    /// A configuration with databases of this engine, no cache, and terms of any size.
     #[must_use]
     pub const fn new(engine: Engine) -> Self {
         Self {
             engine,
             cache: None,
+            term_bounds: Bounds::NONE,
         }
     }
 
@@ -38,6 +42,13 @@ impl StoreConfig {
     #[must_use]
     pub const fn cache(mut self, cache: Option<CacheSettings>) -> Self {
         self.cache = cache;
+        self
+    }
+
+    /// This configuration with bounds of the terms that tables keep.
+    #[must_use]
+    pub const fn term_bounds(mut self, bounds: Bounds) -> Self {
+        self.term_bounds = bounds;
         self
     }
 }
@@ -76,7 +87,7 @@ impl Store {
         Ok(Self {
             keyspace: Keyspace::new(config.engine)?,
             cache: config.cache.as_ref().map(ValueCache::start).transpose()?,
-            tables: Tables::new(),
+            tables: Tables::bounded(config.term_bounds),
             mailboxes: Arc::default(),
             snapshots: Snapshots::default(),
             cursors: Mutex::new(Cursors::new()),

@@ -10,7 +10,7 @@ pub mod term;
 pub use match_spec::MatchSpec;
 pub use table::{
     Access, Action, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir,
-    Info, Kind, Options, Outcome, Owner, Problem, TabfileInfo, Table, TableEngine, Tables,
-    Transfer, Traversal, WriteConcurrency,
+    Info, InfoInSteps, Kind, Options, Outcome, Owner, Problem, Remains, TabfileInfo, Table,
+    TableEngine, Tables, Transfer, Traversal, WriteConcurrency,
 };
 pub use term::Term;

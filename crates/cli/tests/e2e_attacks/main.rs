@@ -5,3 +5,4 @@
 mod support;
 
 mod clients;
+mod terms;

@@ -7,6 +7,7 @@ use crate::resp::Arguments;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::DATABASES;
+use tremula_table::term::Atom;
 
 /// A section of `INFO`: the name that selects it, its title, and the function that writes it.
 type Section = (
@@ -15,11 +16,12 @@ type Section = (
     fn(&Context<'_>, &mut String) -> std::fmt::Result,
 );
 
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 6] = [
     ("server", "Server", server),
     ("clients", "Clients", clients),
     ("memory", "Memory", memory),
     ("stats", "Stats", stats),
+    ("terms", "Terms", terms),
     ("keyspace", "Keyspace", keyspace),
 ];
 
@@ -123,6 +125,16 @@ fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
+fn terms(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let limits = &context.server.limits.terms;
+    write!(out, "atoms:{}\r\n", Atom::count())?;
+    write!(out, "max_atoms:{}\r\n", limits.max_atoms)?;
+    write!(out, "client_atoms:{}\r\n", context.session.ets.atoms_made())?;
+    write!(out, "max_client_atoms:{}\r\n", limits.max_client_atoms)?;
+    write!(out, "max_term:{}\r\n", limits.max_term.0)?;
+    write!(out, "max_term_depth:{}\r\n", limits.max_term_depth)
+}
+
 fn keyspace(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     for (number, database) in context.server.store.databases().enumerate() {
         let keys = database.len();
@@ -152,6 +164,13 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         }),
         ("databases", DATABASES.to_string()),
         ("engine", context.database().engine().to_owned()),
+        ("max-atoms", limits.terms.max_atoms.to_string()),
+        (
+            "max-client-atoms",
+            limits.terms.max_client_atoms.to_string(),
+        ),
+        ("max-term", limits.terms.max_term.0.to_string()),
+        ("max-term-depth", limits.terms.max_term_depth.to_string()),
         ("max-arguments", limits.max_arguments.to_string()),
         ("max-output-buffer", limits.max_output_buffer.0.to_string()),
         ("max-snapshot", limits.max_snapshot.to_string()),

@@ -1,6 +1,7 @@
 //! The limits of one client, each a named constant with a flag.
 
 mod clients;
+mod terms;
 mod turn;
 
 use clap::builder::RangedU64ValueParser;
@@ -9,6 +10,7 @@ pub use clients::{
     SOFT_OUTPUT_BUFFER, SOFT_OUTPUT_SECONDS, TCP_KEEPALIVE, TIMEOUT,
 };
 use std::{fmt, str::FromStr};
+pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use turn::{LONGEST_TURN, SHORTEST_TURN, TURN, Time, TurnLimits};
 
 /// Clients served at once, as in Redis. An idle client costs a socket and about a kilobyte.
@@ -83,6 +85,10 @@ pub struct Limits {
     /// What clients may hold together and ask for.
     #[command(flatten)]
     pub clients: ClientLimits,
+
+    /// The limits of terms.
+    #[command(flatten)]
+    pub terms: TermLimits,
 }
 
 impl Default for Limits {
@@ -96,6 +102,7 @@ impl Default for Limits {
             max_snapshot: MAX_SNAPSHOT,
             turn: TurnLimits::default(),
             clients: ClientLimits::default(),
+            terms: TermLimits::default(),
         }
     }
 }

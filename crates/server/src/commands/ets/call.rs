@@ -3,11 +3,13 @@
 use super::super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
+use crate::turn::Turn;
 use std::fmt::{self, Display, Write};
-use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use std::vec;
 use tremula_table::match_spec::Environment;
-use tremula_table::term::{Atom, Limits};
-use tremula_table::{BadArgument, Owner, Problem, Table, Term, Traversal};
+use tremula_table::term::{Atom, Bounds, Limits};
+use tremula_table::{BadArgument, Owner, Problem, Table, Term};
 
 /// The first byte of a term in the external format.
 const ETF: u8 = 131;
@@ -36,38 +38,119 @@ pub(super) struct Call<'a> {
 /// The progress of a call.
 pub(super) enum Progress {
     Value(Term),
-    /// A search that may look at many rows.
-    Search(Traversal, Finish),
+    Slices(Slices),
 }
 
-/// Makes the value of a search from its outcome.
-pub(super) type Finish = Box<dyn FnOnce(tremula_table::Outcome) -> Term + Send>;
+/// A call that may take long. It goes on, by at least one row, as long as the given function
+/// returns true after each row, and returns the value when it is done.
+pub(super) type Slices =
+    Box<dyn FnMut(&mut dyn FnMut() -> bool) -> Result<Option<Value>, Failure> + Send>;
 
-/// Rows that a search looks at between two looks at the clock.
-const ROWS_PER_LOOK: usize = 256;
+/// The value of a call.
+pub(super) enum Value {
+    Term(Term),
+    /// A proper list of these terms, which is written in slices.
+    List(Vec<Term>),
+}
 
-/// An unfinished search.
-struct Search {
-    /// `None` once it has ended.
-    left: Option<(Traversal, Finish)>,
+impl From<Term> for Value {
+    fn from(term: Term) -> Self {
+        Self::Term(term)
+    }
+}
+
+/// A call that goes on until its value is written.
+struct InSlices {
+    state: State,
     format: Format,
 }
 
-impl Work for Search {
+enum State {
+    Working(Slices),
+    Writing(Writing),
+}
+
+impl Work for InSlices {
     fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
-        while let Some((traversal, finish)) = self.left.take() {
-            match traversal.step(ROWS_PER_LOOK)? {
-                ControlFlow::Continue(traversal) => self.left = Some((traversal, finish)),
-                ControlFlow::Break(outcome) => {
-                    let limit = context.server.limits.max_output_buffer.0;
-                    write(context.reply, self.format, &finish(outcome), limit)?;
+        let limit = context.server.limits.max_output_buffer.0;
+        let (reply, format) = (&mut *context.reply, self.format);
+        let mut pace = Pace::new(context.turn);
+        let may_go_on = &mut || pace.may_go_on();
+        loop {
+            match &mut self.state {
+                State::Working(slices) => {
+                    let Some(value) = slices(may_go_on)? else {
+                        return Ok(Step::Rest);
+                    };
+                    let writing = match value {
+                        Value::Term(term) => Err(term),
+                        Value::List(terms) => Writing::new(terms, format, limit),
+                    };
+                    match writing {
+                        Ok(writing) => self.state = State::Writing(writing),
+                        Err(term) => {
+                            write(reply, format, &term, limit)?;
+                            return Ok(Step::Done);
+                        }
+                    }
+                }
+                State::Writing(writing) => {
+                    if !writing.go_on(may_go_on)? {
+                        return Ok(Step::Rest);
+                    }
+                    reply.bulk(writing.written());
+                    return Ok(Step::Done);
                 }
             }
-            if self.left.is_some() && context.turn.look() {
-                return Ok(Step::Rest);
-            }
         }
-        Ok(Step::Done)
+    }
+}
+
+/// Looks at the clock of a turn now and then: after every row if rows take long, else after some.
+struct Pace<'t> {
+    turn: &'t mut Turn,
+    /// When it last looked.
+    looked: Instant,
+    /// Rows between two looks.
+    rows: u32,
+    /// Rows until the next look.
+    left: u32,
+}
+
+impl<'t> Pace<'t> {
+    /// The most rows between two looks. Looking takes a tenth of the time of so many cheap rows, and
+    /// if costly ones follow, so many of them end soon after the turn should.
+    const MOST_ROWS: u32 = 16;
+
+    /// Rows that have taken less than this between two looks are cheap.
+    const CHEAP: Duration = Duration::from_micros(20);
+
+    fn new(turn: &'t mut Turn) -> Self {
+        Self {
+            turn,
+            looked: Instant::now(),
+            rows: 1,
+            left: 1,
+        }
+    }
+
+    /// Counts a row. Returns whether the turn is not over.
+    #[inline]
+    fn may_go_on(&mut self) -> bool {
+        self.left -= 1;
+        self.left > 0 || self.look()
+    }
+
+    fn look(&mut self) -> bool {
+        let now = Instant::now();
+        let is_cheap = now - self.looked < Self::CHEAP;
+        self.rows = if is_cheap {
+            (self.rows * 2).min(Self::MOST_ROWS)
+        } else {
+            1
+        };
+        (self.looked, self.left) = (now, self.rows);
+        !self.turn.look()
     }
 }
 
@@ -98,8 +181,9 @@ pub(super) fn answer_in_slices(
     let function = command.name.strip_prefix("ets.").unwrap_or(command.name);
     let given = arguments.skip(1);
     let mut terms = Vec::with_capacity(given.len());
+    let limits = context.session.ets.limits(server);
     for argument in given {
-        let term = read(argument).map_err(|why| bad(function, terms.len() + 1, why))?;
+        let term = read(argument, limits).map_err(|why| bad(function, terms.len() + 1, why))?;
         terms.push(term);
     }
     let call = Call {
@@ -115,47 +199,122 @@ pub(super) fn answer_in_slices(
             write(context.reply, format, &value, limit)?;
             Ok(Next::Reply)
         }
-        Progress::Search(traversal, finish) => {
-            let left = Some((traversal.named(function), finish));
-            begin(context, arguments, Search { left, format })
+        Progress::Slices(slices) => {
+            let state = State::Working(slices);
+            begin(context, arguments, InSlices { state, format })
         }
     }
 }
 
 /// Reads a term in the external format, if it begins like that, or as text.
-fn read(bytes: &[u8]) -> Result<Term, Box<dyn Display>> {
-    let limits = Limits::default();
+fn read(bytes: &[u8], limits: &Limits) -> Result<Term, Box<dyn Display>> {
     if bytes.first() == Some(&ETF) {
-        return Term::from_etf(bytes, &limits).map_err(|error| Box::new(error) as _);
+        return Term::from_etf(bytes, limits).map_err(|error| Box::new(error) as _);
     }
-    Term::parse_bytes(bytes, &limits).map_err(|error| Box::new(error) as _)
+    Term::parse_bytes(bytes, limits).map_err(|error| Box::new(error) as _)
 }
 
 /// Writes a term. A term that is too long for a reply is an error; the connection goes on.
 fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Result<(), Failure> {
-    // Leaves room for the header and the line end of a string.
-    let room = limit.saturating_sub(64);
-    let too_long = || {
-        let text = format!(
-            "ERR the term exceeds the output buffer limit of {limit} bytes; ask for less at once, \
-             with a limit"
-        );
-        Failure::Owned(text.into_bytes())
-    };
     match format {
         Format::Text => {
-            let mut text = Bounded::new(room);
+            let mut text = Bounded::new(room(limit));
             if write!(text, "{term}").is_err() {
-                return Err(too_long());
+                return Err(too_long(limit));
             }
             reply.bulk(text.text.as_bytes());
         }
-        Format::Etf => match term.to_etf() {
-            Ok(bytes) if bytes.len() <= room => reply.bulk(&bytes),
-            _ => return Err(too_long()),
+        Format::Etf => match term.to_etf_within(room(limit)) {
+            Some(bytes) => reply.bulk(&bytes),
+            None => return Err(too_long(limit)),
         },
     }
     Ok(())
+}
+
+/// The bytes of a term in a reply with this limit: less the header and the line end of a string.
+const fn room(limit: usize) -> usize {
+    limit.saturating_sub(64)
+}
+
+fn too_long(limit: usize) -> Failure {
+    let text = format!(
+        "ERR the term exceeds the output buffer limit of {limit} bytes; ask for less at once, \
+         with a limit"
+    );
+    Failure::Owned(text.into_bytes())
+}
+
+/// A proper list that is being written.
+struct Writing {
+    left: vec::IntoIter<Term>,
+    out: Written,
+    /// The limit of the reply.
+    limit: usize,
+}
+
+enum Written {
+    Text(Bounded),
+    Etf(Vec<u8>),
+}
+
+impl Writing {
+    /// Begins to write a list. Returns it as a term if it may have the form of a string.
+    fn new(terms: Vec<Term>, format: Format, limit: usize) -> Result<Self, Term> {
+        /// The tag of a list.
+        const LIST: u8 = 108;
+        let is_character = |term: &Term| matches!(term, Term::Integer(0..=255));
+        let length = u32::try_from(terms.len());
+        let out = match (format, length) {
+            _ if terms.iter().all(is_character) => return Err(Term::list(terms)),
+            (_, Err(_)) => return Err(Term::list(terms)),
+            (Format::Text, _) => Written::Text(Bounded::new(room(limit))),
+            (Format::Etf, Ok(length)) => {
+                Written::Etf([&[ETF, LIST], &length.to_be_bytes()[..]].concat())
+            }
+        };
+        Ok(Self {
+            left: terms.into_iter(),
+            out,
+            limit,
+        })
+    }
+
+    /// Writes terms as long as it may. Returns whether the list is complete.
+    fn go_on(&mut self, may_go_on: &mut dyn FnMut() -> bool) -> Result<bool, Failure> {
+        /// The tag of the end of a list.
+        const NIL: u8 = 106;
+        let too_long = || too_long(self.limit);
+        for term in self.left.by_ref() {
+            match &mut self.out {
+                Written::Text(out) => {
+                    let before = if out.text.is_empty() { '[' } else { ',' };
+                    write!(out, "{before}{term}").map_err(|_| too_long())?;
+                }
+                Written::Etf(out) => {
+                    let room = room(self.limit).saturating_sub(out.len());
+                    let bytes = term.to_etf_within(room).ok_or_else(too_long)?;
+                    // Only the whole begins with the version.
+                    out.extend(&bytes[1..]);
+                }
+            }
+            if !may_go_on() {
+                return Ok(false);
+            }
+        }
+        match &mut self.out {
+            Written::Text(out) => out.write_char(']').map_err(|_| too_long())?,
+            Written::Etf(out) => out.push(NIL),
+        }
+        Ok(true)
+    }
+
+    fn written(&self) -> &[u8] {
+        match &self.out {
+            Written::Text(out) => out.text.as_bytes(),
+            Written::Etf(out) => out,
+        }
+    }
 }
 
 /// The error `badarg`, with the argument and the reason.
@@ -241,6 +400,11 @@ impl Call<'_> {
         bad(self.function, argument, problem)
     }
 
+    /// The bounds of what a match specification may make.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.server.store.tables().bounds()
+    }
+
     /// The environment of a match specification. `{self}` is the connection.
     pub(super) fn environment(&self) -> Environment {
         Environment::default()
@@ -317,9 +481,82 @@ mod tests {
 
     #[test]
     fn a_term_nested_beyond_the_limit_is_refused() {
+        let read = |text: &[u8]| read(text, &Limits::default());
         let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         assert!(read(nested(Limits::NESTING).as_bytes()).is_ok());
         assert!(read(nested(1_000_000).as_bytes()).is_err());
+    }
+
+    /// Fails if a list that is written in slices differs from one that is written at once.
+    #[test]
+    fn a_list_in_slices_is_what_it_is_at_once() {
+        let limit = 1000;
+        for text in [
+            "[a]",
+            "[[]]",
+            "[1,2,a]",
+            "[{a,\"b\"},[1|2],300,<<1>>]",
+            "[256,1]",
+        ] {
+            for format in [Format::Text, Format::Etf] {
+                let term: Term = text.parse().unwrap();
+                let Term::List(list) = &term else {
+                    panic!("a list")
+                };
+                let terms = list.iter().cloned().collect();
+                let mut writing = Writing::new(terms, format, limit).ok().expect("no string");
+                let mut slices = 1;
+                while !writing.go_on(&mut || false).unwrap() {
+                    slices += 1;
+                }
+                assert_eq!(slices, 1 + list.iter().count());
+                let whole = match format {
+                    Format::Text => term.to_string().into_bytes(),
+                    Format::Etf => term.to_etf().unwrap(),
+                };
+                assert_eq!(writing.written(), whole, "{text}");
+            }
+        }
+        for text in ["[]", "\"abc\"", "[1,2,255]"] {
+            let term: Term = text.parse().unwrap();
+            let Term::List(list) = &term else {
+                panic!("a list")
+            };
+            let terms = list.iter().cloned().collect();
+            let whole = Writing::new(terms, Format::Etf, limit)
+                .err()
+                .expect("a string");
+            assert_eq!(whole.to_string(), text);
+        }
+        let long = vec![Term::binary(&[b'x'; 500]); 3];
+        for format in [Format::Text, Format::Etf] {
+            let mut writing = Writing::new(long.clone(), format, limit)
+                .ok()
+                .expect("no string");
+            assert!(writing.go_on(&mut || true).is_err());
+        }
+    }
+
+    #[test]
+    fn a_pace_looks_at_the_clock_after_each_row_that_takes_long() {
+        let mut over = Turn::begin(Duration::ZERO);
+        assert!(!Pace::new(&mut over).may_go_on(), "after the first row");
+        let mut short = Turn::begin(Duration::from_millis(1));
+        let mut pace = Pace::new(&mut short);
+        while pace.may_go_on() {}
+        let mut long = Turn::begin(Duration::MAX);
+        let mut pace = Pace::new(&mut long);
+        for row in 0..1000 {
+            assert!(pace.may_go_on());
+            if row >= 100 {
+                std::thread::sleep(Pace::CHEAP);
+                assert!(pace.may_go_on());
+            }
+            if row == 200 {
+                assert_eq!(pace.rows, 1);
+                break;
+            }
+        }
     }
 
     #[test]
@@ -339,16 +576,16 @@ mod tests {
             if etf {
                 bytes.insert(0, ETF);
             }
-            if let Ok(term) = read(&bytes) {
+            if let Ok(term) = read(&bytes, &Limits::default()) {
                 let _ = text_of(&term);
             }
         }
 
         #[test]
         fn no_text_panics(text in "[\\[\\]{}#<>=|,:$'\"a-cA_0-9. ~%\\\\-]{0,60}") {
-            if let Ok(term) = read(text.as_bytes()) {
+            if let Ok(term) = read(text.as_bytes(), &Limits::default()) {
                 let printed = term.to_string();
-                let again = read(printed.as_bytes());
+                let again = read(printed.as_bytes(), &Limits::default());
                 prop_assert!(again.is_ok_and(|again| again.is_identical(&term)), "{}", printed);
             }
         }
@@ -360,7 +597,7 @@ mod tests {
             for mut bytes in [term.to_string().into_bytes(), term.to_etf().unwrap()] {
                 let at = at % bytes.len();
                 bytes[at] = byte;
-                let _ = read(&bytes).map(|term| term.to_string());
+                let _ = read(&bytes, &Limits::default()).map(|term| term.to_string());
             }
         }
     }

@@ -27,6 +27,7 @@ pub(super) use rows::*;
 pub(super) use search::*;
 use tremula_store::TableOwner;
 use tremula_table::Owner;
+use tremula_table::term::{AtomQuota, Limits};
 pub(super) use whole::*;
 
 /// The state of a connection for the commands of tables.
@@ -34,9 +35,25 @@ pub(super) use whole::*;
 pub(crate) struct Session {
     owner: Option<TableOwner>,
     format: Format,
+    /// The limits of reading terms, with the connection's quota of atoms.
+    limits: Option<Limits>,
 }
 
 impl Session {
+    /// How many atoms this connection has made.
+    pub(super) fn atoms_made(&self) -> u32 {
+        let quota = self
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.atom_quota.as_ref());
+        quota.map_or(0, AtomQuota::made)
+    }
+
+    fn limits(&mut self, server: &Shared) -> &Limits {
+        let limits = || server.limits.terms.of_connection();
+        self.limits.get_or_insert_with(limits)
+    }
+
     fn owner(&mut self, server: &Shared) -> &Owner {
         &self
             .owner

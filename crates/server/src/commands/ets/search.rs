@@ -5,8 +5,9 @@
 //! use it.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, Progress, answer, answer_in_slices, bad};
+use super::call::{Call, Progress, Value, answer, answer_in_slices, bad};
 use crate::resp::Arguments;
+use std::ops::ControlFlow;
 use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
 use tremula_table::{Action, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal};
@@ -60,19 +61,41 @@ fn begin(
     by: By,
     action: Action,
 ) -> Result<Progress, Failure> {
-    Ok(searching(table.traverse(spec, action), by, call.term(2)?))
+    let source = call.term(2)?;
+    Ok(searching(call, table.traverse(spec, action), by, source))
 }
 
-fn searching(traversal: Traversal, by: By, source: &Term) -> Progress {
+fn searching(call: &Call<'_>, traversal: Traversal, by: By, source: &Term) -> Progress {
     let source = source.clone();
-    Progress::Search(traversal, Box::new(move |found| value(found, by, &source)))
+    in_slices(call, traversal, move |found| value(found, by, &source))
 }
 
-fn value(found: Found, by: By, source: &Term) -> Term {
+/// A search whose value is made of its outcome.
+fn in_slices(
+    call: &Call<'_>,
+    traversal: Traversal,
+    finish: impl Fn(Found) -> Value + Send + 'static,
+) -> Progress {
+    let mut left = Some(traversal.named(call.function));
+    Progress::Slices(Box::new(move |may_go_on| {
+        let Some(traversal) = left.take() else {
+            return Ok(None);
+        };
+        Ok(match traversal.step(may_go_on)? {
+            ControlFlow::Continue(rest) => {
+                left = Some(rest);
+                None
+            }
+            ControlFlow::Break(found) => Some(finish(found)),
+        })
+    }))
+}
+
+fn value(found: Found, by: By, source: &Term) -> Value {
     match found {
-        Found::Found(all) => Term::list(all),
-        Found::Chunk(chunk) => chunk_term(chunk, by, source),
-        Found::Count(count) => count.into(),
+        Found::Found(all) => Value::List(all),
+        Found::Chunk(chunk) => chunk_term(chunk, by, source).into(),
+        Found::Count(count) => Term::from(count).into(),
     }
 }
 
@@ -128,7 +151,7 @@ fn go_on(call: &Call<'_>) -> Result<Progress, Failure> {
         .compile(call, source)
         .map_err(|error| bad(call.function, 1, error))?;
     let rest = table.repair_continuation(place, &spec)?;
-    Ok(searching(table.traverse_on(&rest), by, source))
+    Ok(searching(call, table.traverse_on(&rest), by, source))
 }
 
 pub(in super::super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -165,7 +188,7 @@ pub(in super::super) fn match_delete(
         let spec = MatchSpec::from_pattern(pattern, Returns::True);
         let spec = spec.map_err(|error| bad(call.function, 2, error))?;
         let traversal = table.traverse(spec, Action::Delete);
-        Ok(Progress::Search(traversal, Box::new(|_| true.into())))
+        Ok(in_slices(call, traversal, |_| Term::from(true).into()))
     })
 }
 
@@ -209,7 +232,7 @@ pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments
             limit: None,
         };
         let traversal = table.traverse(every_row, action);
-        Ok(searching(traversal, By::Row, &Term::NIL))
+        Ok(searching(call, traversal, By::Row, &Term::NIL))
     })
 }
 
@@ -235,7 +258,7 @@ pub(in super::super) fn match_spec_run(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    answer(context, arguments, 2, |call| {
+    answer_in_slices(context, arguments, 2, |call| {
         let list = match call.term(1)? {
             Term::List(list) if list.is_proper() => list,
             other => {
@@ -246,10 +269,22 @@ pub(in super::super) fn match_spec_run(
                 ));
             }
         };
-        let spec = spec(call, By::Spec, 2)?;
-        let mut matcher = spec.matcher();
-        let found = list.iter().filter_map(|term| matcher.run_term(term));
-        Ok(Term::list(found.collect::<Vec<_>>()))
+        let (function, spec, bounds) = (call.function, spec(call, By::Spec, 2)?, call.bounds());
+        let mut left = list.iter().cloned().collect::<Vec<_>>().into_iter();
+        let mut found = Vec::new();
+        Ok(Progress::Slices(Box::new(move |may_go_on| {
+            let mut matcher = spec.matcher().bounded(bounds);
+            for term in left.by_ref() {
+                found.extend(matcher.run_term(&term));
+                if let Some(reached) = matcher.reached() {
+                    return Err(bad(function, 2, reached));
+                }
+                if !may_go_on() {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(Value::List(std::mem::take(&mut found))))
+        })))
     })
 }
 
@@ -260,7 +295,11 @@ pub(in super::super) fn test_ms(context: &mut Context<'_>, arguments: Arguments<
         let error = |text: &str| Term::tuple([Atom::ERROR.into(), Term::string(text)]);
         let (tag, value) = match By::Spec.compile(call, source) {
             Ok(spec) => {
-                let made = spec.matcher().run_term(term);
+                let mut matcher = spec.matcher().bounded(call.bounds());
+                let made = matcher.run_term(term);
+                if let Some(reached) = matcher.reached() {
+                    return Err(bad(call.function, 2, reached));
+                }
                 (Atom::OK, made.unwrap_or_else(|| false.into()))
             }
             Err(wrong) => (Atom::ERROR, Term::list([error(&wrong.to_string())])),

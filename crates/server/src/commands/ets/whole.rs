@@ -1,10 +1,11 @@
 //! Commands about a table: making, naming, owning and ending one.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, answer, bad, text_of};
+use super::call::{Call, Progress, answer, answer_in_slices, bad, text_of};
 use crate::resp::Arguments;
+use std::ops::ControlFlow;
 use tremula_table::term::{Atom, Pid};
-use tremula_table::{Options, Problem, Term};
+use tremula_table::{Options, Problem, Remains, Term};
 
 /// `ETS.NEW name [option ...]`; an option may be a list of options. The table is found by its name.
 pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -70,13 +71,21 @@ fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<Pid, Failure
 
 /// `ETS.DELETE table [key]`.
 pub(in super::super) fn delete(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    answer(context, arguments, 2, |call| {
-        match call.get(2) {
-            None => call.table()?.delete()?,
-            Some(key) => call.table()?.delete_key(key)?,
+    answer_in_slices(context, arguments, 2, |call| match call.get(2) {
+        None => Ok(freeing(call.table()?.delete_in_steps()?)),
+        Some(key) => {
+            call.table()?.delete_key(key)?;
+            Ok(Progress::Value(true.into()))
         }
-        Ok(true.into())
     })
+}
+
+/// Frees what has been deleted.
+fn freeing(mut remains: Remains) -> Progress {
+    Progress::Slices(Box::new(move |may_go_on| {
+        let is_done = remains.free(may_go_on);
+        Ok(is_done.then(|| Term::from(true).into()))
+    }))
 }
 
 /// `ETS.RENAME table name`.
@@ -106,18 +115,26 @@ pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>)
 
 /// `ETS.INFO table [item]`.
 pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    answer(context, arguments, 2, |call| {
+    answer_in_slices(context, arguments, 2, |call| {
         let name = call.term(1)?;
         let Some(table) = call.owner.find(name) else {
             return match name {
-                Term::Atom(_) | Term::Reference(_) => Ok(Atom::UNDEFINED.into()),
+                Term::Atom(_) | Term::Reference(_) => Ok(Progress::Value(Atom::UNDEFINED.into())),
                 _ => Err(call.wrong(1, Problem::NoTable)),
             };
         };
-        match call.get(2) {
-            None => Ok(table.info_term()),
-            Some(item) => Ok(table.info_item(item)?),
-        }
+        let mut left = Some(table.info_in_steps(call.get(2))?);
+        Ok(Progress::Slices(Box::new(move |may_go_on| {
+            let steps = left.take().map(|steps| steps.step(may_go_on));
+            Ok(match steps {
+                Some(ControlFlow::Break(value)) => Some(value.into()),
+                Some(ControlFlow::Continue(rest)) => {
+                    left = Some(rest);
+                    None
+                }
+                None => None,
+            })
+        })))
     })
 }
 
@@ -172,8 +189,7 @@ pub(in super::super) fn delete_all_objects(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    answer(context, arguments, 1, |call| {
-        call.table()?.delete_all_objects()?;
-        Ok(true.into())
+    answer_in_slices(context, arguments, 1, |call| {
+        Ok(freeing(call.table()?.delete_all_objects_in_steps()?))
     })
 }
