@@ -9,7 +9,7 @@ use crate::term::{Atom, Pid, Reference, Term};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tremula_index::{Direction, LAST_BATCH};
+use tremula_index::{Direction, FIRST_BATCH, LAST_BATCH};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
@@ -240,7 +240,12 @@ impl InfoInSteps {
                 reached = Some(key.clone());
                 ControlFlow::Break(())
             };
-            let visited = table.entries(rest, Direction::Ascending, LAST_BATCH, visit);
+            // A visit that is interrupted often must not read many more rows than it counts.
+            let first_batch = match self.behind {
+                None => LAST_BATCH,
+                Some(_) => FIRST_BATCH,
+            };
+            let visited = table.entries(rest, Direction::Ascending, first_batch, visit);
             if visited.is_err() {
                 return ControlFlow::Break(Atom::UNDEFINED.into());
             }

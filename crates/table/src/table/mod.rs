@@ -53,6 +53,7 @@
 //!   miss another.
 //! - With a limit, the first batch has as many keys as the limit, but at least 32, and each further
 //!   batch is twice as large. A chunk of up to 1024 is a snapshot if every visited row matches.
+//! - A search in [steps](Traversal) begins again with a batch of 32 after each interruption.
 //! - No search is a snapshot in tables of other types, nor on engines whose scans only keep order.
 //!
 //! # Bytes

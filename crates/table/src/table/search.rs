@@ -45,6 +45,8 @@ pub(super) struct Search {
     /// The most results in a chunk; `usize::MAX` without a limit.
     pub(super) limit: usize,
     pub(super) progress: Progress,
+    /// Whether it has been interrupted within this chunk.
+    pub(super) was_interrupted: bool,
     /// The results of a `select`. Between two chunks: in a bag, the results of the last key's rows
     /// that exceed the limit.
     pub(super) found: Vec<Term>,
@@ -66,6 +68,7 @@ impl Search {
             direction: table.way(direction),
             limit: limit.unwrap_or(usize::MAX),
             progress: Progress::Begun,
+            was_interrupted: false,
             found: Vec::new(),
             count: 0,
         }
@@ -114,7 +117,11 @@ impl Search {
         let (action, direction, limit) = (self.action, self.direction, self.limit);
         if self.found.len() < limit {
             let (found, count, progress) = (&mut self.found, &mut self.count, &self.progress);
-            let first_batch = limit.clamp(FIRST_BATCH, LAST_BATCH);
+            // A search that is interrupted often must not read many more rows than it visits.
+            let first_batch = match self.was_interrupted {
+                false => limit.clamp(FIRST_BATCH, LAST_BATCH),
+                true => FIRST_BATCH,
+            };
             let sizes = (first_batch, may_go_on);
             let mut matcher = spec.matcher().bounded(table.shared.bounds);
             let mut result = Ok(());
@@ -160,7 +167,9 @@ impl Search {
             result?;
             within_bounds(&matcher, function)?;
         }
-        Ok(self.found.len() >= limit || self.progress == Progress::Done)
+        let is_over = self.found.len() >= limit || self.progress == Progress::Done;
+        self.was_interrupted = !is_over;
+        Ok(is_over)
     }
 
     /// Fails if the caller may not do this. Every step checks it.
