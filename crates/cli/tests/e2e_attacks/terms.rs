@@ -317,13 +317,13 @@ fn answers_meanwhile(busy: &mut Connection, other: &mut Connection, command: &st
 #[test]
 fn long_commands_of_tables_let_others_in() {
     const ROWS: usize = 100_000;
-    let server = Server::tremula(&["--threads", "1"]);
+    let server = Server::tremula(&["--threads", "1", "--turn", "10us"]);
     let (mut busy, mut other) = (server.connect(), server.connect());
     let rows: Vec<_> = (0..ROWS).map(|key| format!("{{{key},{key}}}")).collect();
     let rows = format!("[{}]", rows.join(","));
     let guards = vec!["{'<','$1',1000000}"; 300].join(",");
     let heavy = format!("[{{{{'$1','$2'}},[{guards}],[false]}}]");
-    let light = "[{{'$1','$2'},[{'<','$1',0}],['$1']}]";
+    let light = "[{{'$1','$2'},[{'<','$2',0}],['$1']}]";
     let few: Vec<_> = (0..5000).map(|key| format!("{{{key},{key}}}")).collect();
     for kind in ["set", "ordered_set"] {
         check(

@@ -60,7 +60,7 @@
 //!
 //! In the structure, a row takes one word beside its key; the key takes 16 bytes, and 8 for its
 //! head or hash. A row `{Key}` whose key is a number, an atom, a binary or an identifier takes
-//! nothing else, because the key determines the row. In a bag each row takes 48 bytes more.
+//! nothing else, because the key determines the row. In a bag each row takes 56 bytes more.
 //!
 //! [`MatchSpec`]: crate::MatchSpec
 //! [`MatchSpec::compile`]: crate::MatchSpec::compile
