@@ -317,7 +317,7 @@ fn answers_meanwhile(busy: &mut Connection, other: &mut Connection, command: &st
 #[test]
 fn long_commands_of_tables_let_others_in() {
     const ROWS: usize = 100_000;
-    let server = Server::tremula(&["--threads", "1", "--turn", "10us"]);
+    let server = Server::tremula(&["--threads", "1", "--turn", "100us"]);
     let (mut busy, mut other) = (server.connect(), server.connect());
     let rows: Vec<_> = (0..ROWS).map(|key| format!("{{{key},{key}}}")).collect();
     let rows = format!("[{}]", rows.join(","));

@@ -13,6 +13,7 @@
 //! | `compile/` | from a term to a program: patterns (`head`), guards and bodies (`expression`) |
 //! | `program`, `function` | the parts of a program; the table of functions |
 //! | `run`, `evaluate/` | running a program; the values of functions |
+//! | `budget` | what a program may make, and how much it may do |
 //! | `range/` | which keys of an `ordered_set` can match: [`KeyInterval`], [`KeyBound`] |
 //! | `builder/` | the macro |
 //! | `error` | what is wrong with a specification, and where |
@@ -69,6 +70,7 @@
 //!
 //! [`Limits::INTEGER_BITS`]: crate::term::Limits::INTEGER_BITS
 
+mod budget;
 #[macro_use]
 mod builder;
 mod compile;

@@ -1,6 +1,7 @@
 //! Runs a program on a row.
 
 use super::MatchSpec;
+use super::budget::Budget;
 use super::evaluate;
 use super::function::{Comparison, Compute, Project};
 use super::program::{
@@ -59,43 +60,6 @@ pub struct Matcher<'s> {
     budget: Budget,
 }
 
-/// What a program may make and do.
-#[derive(Debug)]
-struct Budget {
-    bounds: Bounds,
-    /// Bytes that may still be compared and copied for this row.
-    left: usize,
-    /// The first bound that a row has reached.
-    reached: Option<OutOfBounds>,
-}
-
-impl Budget {
-    /// Spends bytes of the row's work; `None` if it has none left.
-    #[inline]
-    fn spend(&mut self, bytes: usize) -> Option<()> {
-        if let Some(left) = self.left.checked_sub(bytes) {
-            self.left = left;
-            return Some(());
-        }
-        self.left = 0;
-        let limit = self.bounds.work();
-        self.reached.get_or_insert(OutOfBounds::Work { limit });
-        None
-    }
-
-    /// The term, unless it is beyond the bounds.
-    #[inline]
-    fn admit(&mut self, term: Term) -> Option<Term> {
-        match self.bounds.check(&term) {
-            Ok(()) => Some(term),
-            Err(reached) => {
-                self.reached.get_or_insert(reached);
-                None
-            }
-        }
-    }
-}
-
 impl MatchSpec {
     /// Makes a matcher, which runs it on rows in one thread.
     #[must_use]
@@ -103,11 +67,7 @@ impl MatchSpec {
         Matcher {
             program: &self.program,
             registers: Vec::new(),
-            budget: Budget {
-                bounds: Bounds::NONE,
-                left: usize::MAX,
-                reached: None,
-            },
+            budget: Budget::NONE,
         }
     }
 
@@ -186,7 +146,7 @@ impl<'s> Matcher<'s> {
             fields: std::slice::from_ref(term),
             whole: Whole::OnlyField,
         };
-        self.budget.left = self.budget.bounds.work();
+        self.budget.begin_row();
         let fits = |clause: &&Clause| matches!(clause.shape, Shape::Any | Shape::NoTuple);
         let mut clauses = self.program.clauses.iter().filter(fits);
         clauses.find_map(|clause| self.attempt(clause, row))
@@ -213,7 +173,7 @@ impl<'s> Matcher<'s> {
 
     #[inline]
     fn run_row(&mut self, row: Row<'_>) -> Option<Term> {
-        self.budget.left = self.budget.bounds.work();
+        self.budget.begin_row();
         for clause in &self.program.clauses {
             let fits = match clause.shape {
                 Shape::Size(size) => row.fields.len() == size,
@@ -470,20 +430,14 @@ impl<'r> Frame<'r, '_> {
 
     /// Whether a comparison holds; `None` if it would take more work than is left.
     #[inline]
-    fn compare(&mut self, comparison: Comparison, one: Operand, two: Operand) -> Option<bool> {
-        let (one, two) = (self.get(one), self.get(two));
+    fn compare(&mut self, comparison: Comparison, a: Operand, b: Operand) -> Option<bool> {
+        let (one, two) = (self.get(a), self.get(b));
         if let (Term::Integer(_), _) | (_, Term::Integer(_)) = (one, two) {
             return Some(evaluate::compare(comparison, one, two));
         }
         let bytes = one.heap_bytes().min(two.heap_bytes());
-        let holds = |one, two| evaluate::compare(comparison, one, two);
-        if bytes <= self.budget.left {
-            let holds = holds(one, two);
-            self.budget.left -= bytes;
-            return Some(holds);
-        }
         self.budget.spend(bytes)?;
-        None
+        Some(evaluate::compare(comparison, self.get(a), self.get(b)))
     }
 
     #[inline]

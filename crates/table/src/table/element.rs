@@ -27,8 +27,8 @@ impl Table {
     /// # Errors
     ///
     /// The caller [may not write](super#errors), the table is a bag, the row has no such element or
-    /// it is the key, or the row would be beyond the [bounds](crate::term::Bounds) of the node: then
-    /// no element is changed.
+    /// it is the key, or the row would be beyond the [bounds](crate::term::Bounds) of the node:
+    /// then no element is changed.
     pub fn update_element(&self, key: &Term, update: &Term) -> Result<bool> {
         self.change_elements(key, update, None)
     }

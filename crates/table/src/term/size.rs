@@ -100,7 +100,7 @@ mod tests {
                 let (mut bytes, mut chunk) = (0, list);
                 while !chunk.is_empty() {
                     let (elements, tail) = chunk.chunk();
-                    bytes += LIST_HEADER + elements.len() * cell;
+                    bytes += LIST_HEADER + size_of_val(elements);
                     let Term::List(next) = tail else { break };
                     chunk = next;
                 }

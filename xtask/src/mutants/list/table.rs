@@ -25,6 +25,24 @@ const fn owners(filter: &'static str) -> Checker {
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "term_size_without_the_tail",
+        file: "crates/table/src/term/extent.rs",
+        original: "sum.add(tail);",
+        replacement: "let _ = tail;",
+        why: "A list that is made element by element carries the size of its first element only.",
+        checker: checker(Target::Lib, "term::size"),
+        hangs: false,
+    },
+    Mutant {
+        name: "table_replacement_beyond_the_bounds",
+        file: "crates/table/src/match_spec/budget.rs",
+        original: "Ok(()) => Some(term),",
+        replacement: "_ if self.left > 0 => Some(term),\n            Ok(()) => Some(term),",
+        why: "A match specification makes terms of any size.",
+        checker: checker(Target::Test("bounds"), "nothing_larger"),
+        hangs: false,
+    },
+    Mutant {
         name: "table_read_is_not_read_again",
         file: "crates/table/src/table/gate.rs",
         original: "if self.version.load(Ordering::Relaxed) == before {",
@@ -108,8 +126,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "table_slice_forgets_its_last_key",
         file: "crates/table/src/table/search.rs",
-        original: "if visit(key, kept).is_continue() && left > 0 {",
-        replacement: "if left > 0 && visit(key, kept).is_continue() {",
+        original: "if visit(key, kept).is_continue() && may_go_on() {",
+        replacement: "if may_go_on() && visit(key, kept).is_continue() {",
         why: "The last key of each slice of a search is never looked at.",
         checker: checker(Target::Test("traversals"), "slices_"),
         hangs: false,

@@ -21,8 +21,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "match_spec_repeated_variable_by_value",
         file: "crates/table/src/match_spec/run.rs",
-        original: "self.get(one).is_identical(self.get(two))",
-        replacement: "self.get(one) == self.get(two)",
+        original: "self.compare(Comparison::Identical, one, two)?",
+        replacement: "self.compare(Comparison::Equal, one, two)?",
         why: "The pattern {'$1', '$1'} matches {1, 1.0}, and the pattern {1} the row {1.0}.",
         checker: ERLANG,
         hangs: false,

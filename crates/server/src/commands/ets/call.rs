@@ -118,8 +118,8 @@ struct Pace<'t> {
 }
 
 impl<'t> Pace<'t> {
-    /// The most rows between two looks. Looking takes a tenth of the time of so many cheap rows, and
-    /// if costly ones follow, so many of them end soon after the turn should.
+    /// The most rows between two looks. For cheap rows, looking is a tenth of the work; and if
+    /// costly rows follow, this number of them ends soon after the turn should.
     const MOST_ROWS: u32 = 16;
 
     /// Rows that have taken less than this between two looks are cheap.
@@ -504,7 +504,9 @@ mod tests {
                     panic!("a list")
                 };
                 let terms = list.iter().cloned().collect();
-                let mut writing = Writing::new(terms, format, limit).ok().expect("no string");
+                let Ok(mut writing) = Writing::new(terms, format, limit) else {
+                    panic!("{text} is no string");
+                };
                 let mut slices = 1;
                 while !writing.go_on(&mut || false).unwrap() {
                     slices += 1;
@@ -523,16 +525,16 @@ mod tests {
                 panic!("a list")
             };
             let terms = list.iter().cloned().collect();
-            let whole = Writing::new(terms, Format::Etf, limit)
-                .err()
-                .expect("a string");
+            let Err(whole) = Writing::new(terms, Format::Etf, limit) else {
+                panic!("{text} is a string");
+            };
             assert_eq!(whole.to_string(), text);
         }
         let long = vec![Term::binary(&[b'x'; 500]); 3];
         for format in [Format::Text, Format::Etf] {
-            let mut writing = Writing::new(long.clone(), format, limit)
-                .ok()
-                .expect("no string");
+            let Ok(mut writing) = Writing::new(long.clone(), format, limit) else {
+                panic!("no string");
+            };
             assert!(writing.go_on(&mut || true).is_err());
         }
     }

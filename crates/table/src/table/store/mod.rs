@@ -137,7 +137,8 @@ pub(super) trait Store: Send + Sync {
         removed.count()
     }
 
-    /// Takes every entry out in a time that does not grow with them; `None` if the structure cannot.
+    /// Takes every entry out, in a time that does not grow with them; `None` if the structure
+    /// cannot.
     fn take_all(&self) -> Option<Garbage>;
 
     /// Removes every entry, and frees what [`take_all`](Self::take_all) would not return.
