@@ -225,6 +225,7 @@ fn a_client_that_makes_atoms_without_end_stops_only_itself() {
             "{refused}"
         );
     }
+    assert_eq!(ask(&mut greedy, "RESET"), "+RESET");
     assert_eq!(info(&mut greedy, "client_atoms"), 100);
     let refused = ask(&mut greedy, "ETS.NEW  greedy_table");
     assert!(

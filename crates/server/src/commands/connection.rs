@@ -1,6 +1,6 @@
 //! Commands about the connection itself.
 
-use super::{Context, Failure, Next, Outcome, client, ets};
+use super::{Context, Failure, Next, Outcome, client};
 use crate::resp::{Arguments, Mute, Protocol, number};
 use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::DATABASES;
@@ -128,7 +128,7 @@ pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.database = 0;
-    context.session.ets = ets::Session::default();
+    context.session.ets.reset();
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;
     context.client.in_transaction.store(false, Relaxed);

@@ -40,6 +40,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Begins anew, but for the atoms that the connection has made.
+    pub(super) fn reset(&mut self) {
+        self.owner = None;
+        self.format = Format::default();
+    }
+
     /// How many atoms this connection has made.
     pub(super) fn atoms_made(&self) -> u32 {
         let quota = self
