@@ -3,7 +3,7 @@
 use super::build::{Batch, New};
 use super::format::{self, Entry, MOST_ENTRIES, View};
 use super::leaf::Leaf;
-use super::place::{Place, slots_of};
+use super::place::{Kind, Place, slots_of};
 use super::write::Held;
 use super::{Words, count};
 use crate::contract::OrderedIndex;
@@ -79,6 +79,9 @@ impl<const UNITS: usize> Words<UNITS> {
             New::Last => plan.map(|plan| format::plan_ahead(plan, UNITS)),
             _ => plan,
         };
+        // Two dense leaves need no more memory than one with keys, and less time.
+        let plan =
+            plan.filter(|plan| plan.kind == Kind::Dense || !format::is_wide(&entries, UNITS));
         match plan {
             Some(plan) if new.is_none() || !leaf.place().is_like(plan.kind, plan.units) => {
                 self.fill(leaf, plan, &entries, at == New::Last);

@@ -58,6 +58,17 @@ pub(super) fn reaches(view: View<'_>, key: u64, units: usize) -> bool {
     distance < 2 * slots_of(units) && is_dense(view.count() + 1, distance + 1)
 }
 
+/// Whether entries would fill dense leaves, but not a single one.
+pub(super) fn is_wide(entries: &[Entry], most: usize) -> bool {
+    let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else {
+        return false;
+    };
+    let distance = last - first;
+    let limit = 2 * slots_of(most_units(most)) as u64;
+    // Compared first, so that the sum does not overflow.
+    (limit..4 * limit).contains(&distance) && is_dense(entries.len(), distance as usize + 1)
+}
+
 fn is_dense(entries: usize, numbers: usize) -> bool {
     entries * 100 > LEAST_SHARE * numbers
 }

@@ -506,6 +506,11 @@ pub(super) fn stretched(view: View<'_>, key: u64, most: usize) -> Option<usize> 
     (grows && dense::reaches(view, key, units)).then_some(units)
 }
 
+/// Whether entries lie as close together as in a dense leaf, but reach farther than one can.
+pub(super) fn is_wide(entries: &[Entry], most: usize) -> bool {
+    dense::is_wide(entries, most)
+}
+
 /// The plan for a leaf at whose end entries arrive: a dense block is as large as can be at once.
 pub(super) fn plan_ahead(plan: Plan, most: usize) -> Plan {
     match plan.kind {
