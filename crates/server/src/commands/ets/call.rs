@@ -1,18 +1,18 @@
 //! A call of a function of `ets`: reads the arguments as terms, and writes the value as a term.
 
 use super::super::{Context, Failure, Next, Outcome, Step, Work, begin};
-use crate::resp::{Arguments, Reply};
+use super::writing::{AT_ONCE, Bounded, Writing, write};
+use crate::resp::Arguments;
 use crate::server::Shared;
 use crate::turn::Turn;
-use std::fmt::{self, Display, Write};
+use std::fmt::{Display, Write};
 use std::time::{Duration, Instant};
-use std::vec;
 use tremula_table::match_spec::Environment;
 use tremula_table::term::{Atom, Bounds, Limits};
 use tremula_table::{BadArgument, Owner, Problem, Table, Term};
 
 /// The first byte of a term in the external format.
-const ETF: u8 = 131;
+pub(super) const ETF: u8 = 131;
 
 /// The most bytes of an error, which repeats the wrong term.
 const ERROR_LENGTH: usize = 1024;
@@ -82,17 +82,10 @@ impl Work for InSlices {
                     let Some(value) = slices(may_go_on)? else {
                         return Ok(Step::Rest);
                     };
-                    let writing = match value {
-                        Value::Term(term) => Err(term),
-                        Value::List(terms) => Writing::new(terms, format, limit),
-                    };
-                    match writing {
-                        Ok(writing) => self.state = State::Writing(writing),
-                        Err(term) => {
-                            write(reply, format, &term, limit)?;
-                            return Ok(Step::Done);
-                        }
-                    }
+                    self.state = State::Writing(match value {
+                        Value::Term(term) => Writing::new(term, format, limit),
+                        Value::List(terms) => Writing::of_list(terms, format, limit)?,
+                    });
                 }
                 State::Writing(writing) => {
                     if !writing.go_on(may_go_on)? {
@@ -194,10 +187,15 @@ pub(super) fn answer_in_slices(
     };
     let (progress, format) = (run(&call)?, context.session.ets.format);
     match progress {
-        Progress::Value(value) => {
+        Progress::Value(value) if value.heap_bytes() <= AT_ONCE => {
             let limit = server.limits.max_output_buffer.0;
             write(context.reply, format, &value, limit)?;
             Ok(Next::Reply)
+        }
+        Progress::Value(value) => {
+            let limit = server.limits.max_output_buffer.0;
+            let state = State::Writing(Writing::new(value, format, limit));
+            begin(context, arguments, InSlices { state, format })
         }
         Progress::Slices(slices) => {
             let state = State::Working(slices);
@@ -212,109 +210,6 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Term, Box<dyn Display>> {
         return Term::from_etf(bytes, limits).map_err(|error| Box::new(error) as _);
     }
     Term::parse_bytes(bytes, limits).map_err(|error| Box::new(error) as _)
-}
-
-/// Writes a term. A term that is too long for a reply is an error; the connection goes on.
-fn write(reply: &mut Reply, format: Format, term: &Term, limit: usize) -> Result<(), Failure> {
-    match format {
-        Format::Text => {
-            let mut text = Bounded::new(room(limit));
-            if write!(text, "{term}").is_err() {
-                return Err(too_long(limit));
-            }
-            reply.bulk(text.text.as_bytes());
-        }
-        Format::Etf => match term.to_etf_within(room(limit)) {
-            Some(bytes) => reply.bulk(&bytes),
-            None => return Err(too_long(limit)),
-        },
-    }
-    Ok(())
-}
-
-/// The bytes of a term in a reply with this limit: less the header and the line end of a string.
-const fn room(limit: usize) -> usize {
-    limit.saturating_sub(64)
-}
-
-fn too_long(limit: usize) -> Failure {
-    let text = format!(
-        "ERR the term exceeds the output buffer limit of {limit} bytes; ask for less at once, \
-         with a limit"
-    );
-    Failure::Owned(text.into_bytes())
-}
-
-/// A proper list that is being written.
-struct Writing {
-    left: vec::IntoIter<Term>,
-    out: Written,
-    /// The limit of the reply.
-    limit: usize,
-}
-
-enum Written {
-    Text(Bounded),
-    Etf(Vec<u8>),
-}
-
-impl Writing {
-    /// Begins to write a list. Returns it as a term if it may have the form of a string.
-    fn new(terms: Vec<Term>, format: Format, limit: usize) -> Result<Self, Term> {
-        /// The tag of a list.
-        const LIST: u8 = 108;
-        let is_character = |term: &Term| matches!(term, Term::Integer(0..=255));
-        let length = u32::try_from(terms.len());
-        let out = match (format, length) {
-            _ if terms.iter().all(is_character) => return Err(Term::list(terms)),
-            (_, Err(_)) => return Err(Term::list(terms)),
-            (Format::Text, _) => Written::Text(Bounded::new(room(limit))),
-            (Format::Etf, Ok(length)) => {
-                Written::Etf([&[ETF, LIST], &length.to_be_bytes()[..]].concat())
-            }
-        };
-        Ok(Self {
-            left: terms.into_iter(),
-            out,
-            limit,
-        })
-    }
-
-    /// Writes terms as long as it may. Returns whether the list is complete.
-    fn go_on(&mut self, may_go_on: &mut dyn FnMut() -> bool) -> Result<bool, Failure> {
-        /// The tag of the end of a list.
-        const NIL: u8 = 106;
-        let too_long = || too_long(self.limit);
-        for term in self.left.by_ref() {
-            match &mut self.out {
-                Written::Text(out) => {
-                    let before = if out.text.is_empty() { '[' } else { ',' };
-                    write!(out, "{before}{term}").map_err(|_| too_long())?;
-                }
-                Written::Etf(out) => {
-                    let room = room(self.limit).saturating_sub(out.len());
-                    let bytes = term.to_etf_within(room).ok_or_else(too_long)?;
-                    // Only the whole begins with the version.
-                    out.extend(&bytes[1..]);
-                }
-            }
-            if !may_go_on() {
-                return Ok(false);
-            }
-        }
-        match &mut self.out {
-            Written::Text(out) => out.write_char(']').map_err(|_| too_long())?,
-            Written::Etf(out) => out.push(NIL),
-        }
-        Ok(true)
-    }
-
-    fn written(&self) -> &[u8] {
-        match &self.out {
-            Written::Text(out) => out.text.as_bytes(),
-            Written::Etf(out) => out,
-        }
-    }
 }
 
 /// The error `badarg`, with the argument and the reason.
@@ -436,36 +331,6 @@ pub(super) fn text_of(term: &Term) -> Option<String> {
     }
 }
 
-/// Text with a limit. Writing beyond it fails.
-struct Bounded {
-    text: String,
-    limit: usize,
-}
-
-impl Bounded {
-    const fn new(limit: usize) -> Self {
-        Self {
-            text: String::new(),
-            limit,
-        }
-    }
-}
-
-impl Write for Bounded {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = self.limit.saturating_sub(self.text.len());
-        let mut fitting = part.len().min(room);
-        while !part.is_char_boundary(fitting) {
-            fitting -= 1;
-        }
-        self.text.push_str(&part[..fitting]);
-        if fitting < part.len() {
-            return Err(fmt::Error);
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -485,58 +350,6 @@ mod tests {
         let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         assert!(read(nested(Limits::NESTING).as_bytes()).is_ok());
         assert!(read(nested(1_000_000).as_bytes()).is_err());
-    }
-
-    /// Fails if a list that is written in slices differs from one that is written at once.
-    #[test]
-    fn a_list_in_slices_is_what_it_is_at_once() {
-        let limit = 1000;
-        for text in [
-            "[a]",
-            "[[]]",
-            "[1,2,a]",
-            "[{a,\"b\"},[1|2],300,<<1>>]",
-            "[256,1]",
-        ] {
-            for format in [Format::Text, Format::Etf] {
-                let term: Term = text.parse().unwrap();
-                let Term::List(list) = &term else {
-                    panic!("a list")
-                };
-                let terms = list.iter().cloned().collect();
-                let Ok(mut writing) = Writing::new(terms, format, limit) else {
-                    panic!("{text} is no string");
-                };
-                let mut slices = 1;
-                while !writing.go_on(&mut || false).unwrap() {
-                    slices += 1;
-                }
-                assert_eq!(slices, 1 + list.iter().count());
-                let whole = match format {
-                    Format::Text => term.to_string().into_bytes(),
-                    Format::Etf => term.to_etf().unwrap(),
-                };
-                assert_eq!(writing.written(), whole, "{text}");
-            }
-        }
-        for text in ["[]", "\"abc\"", "[1,2,255]"] {
-            let term: Term = text.parse().unwrap();
-            let Term::List(list) = &term else {
-                panic!("a list")
-            };
-            let terms = list.iter().cloned().collect();
-            let Err(whole) = Writing::new(terms, Format::Etf, limit) else {
-                panic!("{text} is a string");
-            };
-            assert_eq!(whole.to_string(), text);
-        }
-        let long = vec![Term::binary(&[b'x'; 500]); 3];
-        for format in [Format::Text, Format::Etf] {
-            let Ok(mut writing) = Writing::new(long.clone(), format, limit) else {
-                panic!("no string");
-            };
-            assert!(writing.go_on(&mut || true).is_err());
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | `whole` | commands about a table: making, naming, owning, ending one |
 //! | `rows` | rows by their keys, counters, steps |
 //! | `search` | match specifications and patterns, chunks |
+//! | `writing` | terms in replies, large ones in slices |
 //! | `file` | tables in files |
 //!
 //! A connection works on tables as an owner of its own ([`TableOwner`]), created when it first
@@ -17,6 +18,7 @@ mod file;
 mod rows;
 mod search;
 mod whole;
+mod writing;
 
 use super::{Context, Failure, Next, Outcome};
 use crate::resp::Arguments;
