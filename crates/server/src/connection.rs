@@ -109,7 +109,8 @@ impl Connection<'_> {
                     Pause::Idle => break,
                     Pause::Send => (),
                     Pause::Paused => self.server.clients.pause.wait().await,
-                    Pause::Receive(receive) => self.receive(receive).await?,
+                    // In a box, because every client costs the size of this future.
+                    Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
                     Pause::Close => return self.close().await,
                 }
                 if self.turn.is_over() {

@@ -38,8 +38,8 @@ impl Pulse {
         self.beat.store(milliseconds(started.elapsed()), Relaxed);
     }
 
-    /// The load of the thread: its clients, each as much as four if the thread is busy all the time.
-    /// The keeper learns of busy time late, so it must not decide alone: else all clients that come
+    /// The load of the thread: its clients, each as much as four if the thread is always busy. The
+    /// keeper learns of busy time late, so it must not decide alone: else all clients that come
     /// within a tick would go to one thread. `None` if the thread is stuck.
     fn load(&self) -> Option<usize> {
         let clients = self.clients.load(Relaxed).saturating_add(1);

@@ -32,8 +32,8 @@ use tremula_store::Store;
 /// commonly wait ten seconds before they kill.
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// How many checks of keepalive stay unanswered before a client counts as gone. They come at a third
-/// of the time of silence before the first one, as in Redis.
+/// How many checks of keepalive stay unanswered before a client counts as gone. They come at a
+/// third of the time of silence before the first one, as in Redis.
 const KEEPALIVE_PROBES: u32 = 3;
 
 /// How long the server pauses accepting after it could not.
@@ -121,9 +121,9 @@ struct Socket {
 }
 
 impl Server {
-    /// Listens on the configured address and starts the workers. If the system lets the process open
-    /// too few files for [`Limits::max_clients`], it raises the soft limit, or else logs a warning
-    /// and takes fewer clients.
+    /// Listens on the configured address and starts the workers. If the system lets the process
+    /// open too few files for [`Limits::max_clients`], it raises the soft limit, or else logs a
+    /// warning and takes fewer clients.
     ///
     /// # Errors
     ///
@@ -283,8 +283,8 @@ async fn accept(listener: &TcpListener, workers: &[Worker], shared: &Shared) {
     }
 }
 
-/// Tells the next waiting client that there is no descriptor for it, with the one that was kept in
-/// reserve. If another thread has taken that one, waits a little.
+/// Answers the next waiting client that there is no descriptor for it, with the one that was kept
+/// in reserve. If another thread has taken that one, waits a little.
 async fn turn_away(listener: &TcpListener, shared: &Shared) {
     tokio::select! {
         biased;
@@ -541,8 +541,8 @@ mod tests {
         }
     }
 
-    /// Blocks a worker's thread, as a command that does not end would. The watchdog names the thread
-    /// once, new clients go to the other worker, and when the thread turns again they come back.
+    /// Blocks a worker's thread, as a command that does not end would. The watchdog names the
+    /// thread once, new clients go to the other worker, and come back when the thread turns again.
     #[test]
     fn a_thread_that_does_not_turn_is_named_and_gets_no_new_clients() {
         let shared = Arc::new(shared(Limits::default()));

@@ -32,7 +32,7 @@ pub(crate) enum Ending {
 impl Ending {
     const ALL: [Self; 4] = [Self::Killed, Self::Idle, Self::SlowReader, Self::Largest];
 
-    /// What a client is told whose command has not arrived as a whole.
+    /// The error for a client whose command has not arrived as a whole.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Killed => "ERR closed by CLIENT KILL",
@@ -61,7 +61,7 @@ pub(crate) struct Buffers {
     pub(crate) output: usize,
 }
 
-/// Who waits for what: the states between which a client moves.
+/// What a client and the server wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The server waits for the client: for a command, or until it takes its replies.

@@ -9,8 +9,8 @@ use tremula_store::DATABASES;
 /// do, so `HELLO` and `INFO` report it; `INFO` also has Tremula's own version.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
-/// The only user. He has no password, so no password is right: whoever sends one must not believe
-/// that it protects something. Redis accepts any.
+/// The only user. It has no password, so no password is right: a client that sends one must not
+/// believe that it protects something. Redis accepts any.
 const USER: &[u8] = b"default";
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {

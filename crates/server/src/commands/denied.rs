@@ -1,4 +1,4 @@
-//! The commands that this server is told to refuse: `--disable` and `--deny-commands`.
+//! The commands that this server refuses: `--disable` and `--deny-commands`.
 
 use super::Failure;
 use super::table::{self, Command};

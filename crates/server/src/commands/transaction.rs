@@ -1,8 +1,8 @@
 //! `MULTI` and its kin, which are refused: there are no transactions yet.
 //!
 //! A client that sends a transaction as one pipeline does not wait for the answer to `MULTI`. If
-//! only that were refused, the commands behind it would run one by one, and half a transaction could
-//! be applied. So each of them is refused too, up to `EXEC` or `DISCARD`.
+//! only that were refused, the commands behind it would run one by one, and half a transaction
+//! could be applied. So each of them is refused too, up to `EXEC` or `DISCARD`.
 
 use super::table::Command;
 use super::{Context, Failure, Next, Outcome};
