@@ -122,14 +122,15 @@ impl Connection<'_> {
     }
 
     /// Ends a connection whose input has ended. If the server has ended it before a command was
-    /// answered, the client learns why.
+    /// answered, the client learns why. A client that has sent no part of a command expects no
+    /// reply, so it gets none.
     async fn part(&mut self) -> io::Result<()> {
-        let Some(text) = self.client.last_words() else {
+        let Some(ending) = self.client.ending() else {
             return Ok(());
         };
-        if self.begun.is_none() {
+        if self.begun.is_none() && self.consumed < self.input.len() {
             self.output.commit();
-            self.output.fail(text.as_bytes());
+            self.output.fail(ending.text().as_bytes());
             self.output.finish();
             self.send().await?;
         }

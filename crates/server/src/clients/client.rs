@@ -270,13 +270,6 @@ impl Client {
         Ending::ALL.into_iter().find(|one| *one as u8 == ending)
     }
 
-    /// The error that answers the client's unfinished command when the server ends the connection.
-    /// A client that has sent no part of a command expects no reply, so it gets none.
-    pub(crate) fn last_words(&self) -> Option<&'static str> {
-        let ending = self.ending()?;
-        (self.unread.load(Relaxed) > 0).then(|| ending.text())
-    }
-
     /// Ends the client's waiting for a message. Returns whether it waits for one.
     pub(crate) fn unblock(&self, how: Unblock) -> bool {
         let is_blocked = self.is(State::Blocked);

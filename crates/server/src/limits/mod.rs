@@ -13,7 +13,8 @@ use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use turn::{LONGEST_TURN, SHORTEST_TURN, TURN, Time, TurnLimits};
 
-/// Clients served at once, as in Redis. An idle client costs a socket and about a kilobyte.
+/// Clients served at once, as in Redis. An idle client costs a socket and less than
+/// three kilobytes.
 pub const MAX_CLIENTS: usize = 10_000;
 
 /// Bytes of one argument, and so of one key or value. Redis's `proto-max-bulk-len`, at which
