@@ -327,6 +327,17 @@ fn numbers_that_lie_close_together_are_in_dense_leaves() {
     }
 }
 
+/// While they are few, they are in linear leaves, which reach farther than a dense one can.
+#[test]
+fn half_of_all_numbers_in_random_order_come_to_dense_leaves() {
+    let half = shuffled(2 * MANY).into_iter().take(MANY as usize);
+    let [linear, dense, sorted] = formats(half);
+    assert!(
+        3 * dense > linear + sorted,
+        "{linear} linear, {dense} dense, {sorted} sorted"
+    );
+}
+
 #[test]
 fn numbers_that_are_spread_evenly_are_in_linear_leaves() {
     for (what, [linear, dense, sorted]) in [

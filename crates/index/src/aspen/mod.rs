@@ -26,7 +26,9 @@
 //! - *linear*, for keys that are spread evenly: slots in ascending order with gaps. A number with
 //!   few bits, kept with the block's address, computes at which slot a key belongs; eight
 //!   comparisons from there on find it. An insertion moves entries up to the next gap.
-//! - *dense*, for numbers that lie close together: an array of values, without keys.
+//! - *dense*, for numbers that lie close together: an array of values, without keys. Such a leaf
+//!   grows at its end without being filled anew, and entries that have come to lie close together
+//!   in a wider leaf are divided between two dense ones.
 //! - *sorted*, for all others: the same slots, found by comparing samples, then those of a segment.
 //!
 //! # How it adapts

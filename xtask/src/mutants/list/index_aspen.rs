@@ -302,6 +302,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "aspen_wide_leaves_are_not_divided",
+        file: "crates/index/src/aspen/words/format/dense.rs",
+        original: "(limit..4 * limit).contains(&distance)",
+        replacement: "(limit..limit).contains(&distance)",
+        why: "Numbers that have come to lie close together stay in leaves with keys.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Test("key_sets"),
+            filter: "half_of_all_numbers",
+        },
+        hangs: false,
+    },
+    Mutant {
         name: "aspen_stretched_leaf_keeps_its_length",
         file: "crates/index/src/aspen/words/structure.rs",
         original: "Place::new(place.block(), units, place.kind())",

@@ -29,8 +29,8 @@ const LARGEST_REGION: usize = HUGE_PAGE / UNIT_BYTES - BEHIND;
 const LEFT_OVER: usize = 1;
 /// Units of the first region.
 const FIRST_REGION: usize = MOST_UNITS;
-/// A map with so many units grows by huge pages. Up to here regions come from the allocator, which
-/// keeps more memory for them than they have.
+/// From this many units on a map grows by huge pages. Up to here regions come from the allocator,
+/// which keeps more memory for them than they have.
 const SMALL: usize = HUGE_PAGE / 2 / UNIT_BYTES;
 
 /// A piece of memory: a page of the system, or from the allocator.

@@ -72,7 +72,7 @@ pub(super) enum New {
     /// With this index, neither the first nor the last.
     Within(usize),
     Last,
-    /// There is none.
+    /// No entry is new.
     Nowhere,
 }
 

@@ -97,8 +97,8 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Puts an entry into a dense leaf that has no place for it, by making its block longer where it
-    /// is. Returns whether that could be done.
+    /// Puts an entry into a dense leaf that has no place for it, by making its block longer.
+    /// Returns whether that could be done where the block is.
     fn stretch(&self, leaf: &Leaf, entry: Entry) -> bool {
         let (view, place) = (View::of(leaf), leaf.place());
         let Some(units) = format::stretched(view, entry.0, UNITS) else {
@@ -206,7 +206,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 let right = count - Self::SLOTS * 7 / 8;
                 (right, right)
             }
-            // As at the end: the run stays together, and grows in a leaf where nothing is behind it.
+            // As at the end: the run stays together, and grows in a leaf with nothing behind it.
             New::Within(at) if ends_run(entries, at) => {
                 let left = at + 1;
                 let fits = Self::plan(&entries[..left], low, entries[at].0).is_some();

@@ -149,8 +149,8 @@ fn many_keys_of_each_set_come_and_go() {
     }
 }
 
-/// Fails if a leaf is cut in the middle where a run ends in it: then none but the last run fills its
-/// leaves.
+/// Fails if a leaf is cut in the middle where a run ends in it: then none but the last run fills
+/// its leaves.
 #[test]
 fn runs_that_grow_before_others_fill_dense_leaves() {
     const RUNS: u64 = 4;
