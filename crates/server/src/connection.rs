@@ -4,6 +4,7 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
+use crate::apart::{self, Job, LONG, free};
 use crate::clients::{Buffers, Client, State, Unblock};
 use crate::commands::{self, Lent, Next, Receive, Session, Unfinished};
 use crate::limits::REPLY_BATCH;
@@ -11,6 +12,7 @@ use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use crate::turn::{BYTES_PER_UNIT, Turn};
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll};
 use std::time::Duration;
@@ -40,7 +42,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 16 << 20;
 
 struct Connection<'a> {
-    server: &'a Shared,
+    server: &'a Arc<Shared>,
     client: &'a Client,
     session: Session,
     parser: RequestParser,
@@ -75,7 +77,7 @@ enum Pause {
 }
 
 /// Serves a client until it leaves, breaks the protocol, or the server shuts down.
-pub(crate) async fn serve(server: &Shared, client: &Client) {
+pub(crate) async fn serve(server: &Arc<Shared>, client: &Client) {
     let mut connection = Connection {
         server,
         client,
@@ -89,6 +91,10 @@ pub(crate) async fn serve(server: &Shared, client: &Client) {
     };
     if let Err(error) = connection.run().await {
         tracing::debug!(client = client.id, %error, "connection lost");
+    }
+    if connection.begun.is_some() {
+        // It may hold much.
+        free(LONG, connection.begun);
     }
 }
 
@@ -107,7 +113,12 @@ impl Connection<'_> {
                 }
                 match pause {
                     Pause::Idle => break,
-                    Pause::Send => (),
+                    Pause::Send => {
+                        if let Some(job) = self.apart() {
+                            Box::pin(apart::run(self.server, job)).await;
+                            self.turn.again();
+                        }
+                    }
                     Pause::Paused => self.server.clients.pause.wait().await,
                     // In a box, because every client costs the size of this future.
                     Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
@@ -129,7 +140,7 @@ impl Connection<'_> {
             return Ok(());
         };
         if self.begun.is_none() && self.consumed < self.input.len() {
-            self.output.commit();
+            self.output.begin();
             self.output.fail(ending.text().as_bytes());
             self.output.finish();
             self.send().await?;
@@ -146,6 +157,11 @@ impl Connection<'_> {
             output: self.output.capacity(),
         };
         self.server.clients.publish(self.client, buffers);
+    }
+
+    /// What the thread apart does for the command that has begun.
+    fn apart(&mut self) -> Option<Job> {
+        self.begun.as_mut()?.command.apart.take()
     }
 
     /// Lets the other clients of the thread run.
@@ -266,7 +282,7 @@ impl Connection<'_> {
     /// Answers input that breaks the protocol.
     fn refuse(&mut self, error: &ProtocolError) -> Pause {
         tracing::debug!(client = self.client.id, %error, "protocol error");
-        self.output.commit();
+        self.output.begin();
         self.output.fail(&error.to_bytes());
         self.output.finish();
         Pause::Close
@@ -276,7 +292,12 @@ impl Connection<'_> {
     async fn send(&mut self) -> io::Result<()> {
         while !self.output.unsent().is_empty() {
             match self.client.stream.try_write(self.output.unsent()) {
-                Ok(sent) => self.output.sent(sent),
+                Ok(sent) => {
+                    self.output.sent(sent);
+                    if self.turn.spend_bytes(sent) {
+                        self.give_way().await;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.client.is_active();
                     self.client.set_state(State::Waiting);
@@ -312,7 +333,7 @@ impl Connection<'_> {
     /// delivered once the reply has been written. If the client leaves before, the next receiver
     /// gets it.
     async fn receive(&mut self, receive: Receive) -> io::Result<()> {
-        self.output.commit();
+        self.output.begin();
         let Some(mut lease) = receive.post.lease().await else {
             let failure = if receive.post.is_dropped() {
                 receive.dropped()

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod apart;
 pub mod cli;
 mod clients;
 mod commands;

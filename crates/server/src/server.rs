@@ -6,7 +6,7 @@
 //! takes no lock and wakes no other thread. All workers share the keyspace.
 
 use crate::clients::{Admission, Clients};
-use crate::commands::Denied;
+use crate::commands::{Denied, Gathering};
 use crate::connection;
 use crate::descriptors::{self, Spare, Throttle, TooFew};
 use crate::keeper::{self, Pulse, TICK, Watched};
@@ -62,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) denied: Denied,
     pub(crate) clients: Arc<Clients>,
     pub(crate) stats: Stats,
+    pub(crate) gathering: Arc<Gathering>,
     pub(crate) started: Instant,
     pub(crate) address: SocketAddr,
     pub(crate) threads: usize,
@@ -151,6 +152,7 @@ impl Server {
             clients: Arc::new(Clients::new(&config.limits)),
             limits: config.limits,
             stats: Stats::default(),
+            gathering: Arc::default(),
             started: Instant::now(),
             address,
             threads,
@@ -256,6 +258,8 @@ impl Server {
 fn event_loop() -> Result<Runtime, StartError> {
     runtime::Builder::new_current_thread()
         .enable_all()
+        // The thread apart.
+        .max_blocking_threads(1)
         .build()
         .map_err(StartError::Worker)
 }
@@ -466,6 +470,8 @@ async fn serve(socket: Socket, shared: Arc<Shared>, worker: usize, _departure: D
 
 #[cfg(test)]
 mod tests {
+    mod turns;
+
     use super::*;
     use crate::limits::{Time, TurnLimits};
     use std::io::ErrorKind;
@@ -482,6 +488,7 @@ mod tests {
             clients: Arc::new(Clients::new(&limits)),
             limits,
             stats: Stats::default(),
+            gathering: Arc::default(),
             started: Instant::now(),
             address: ([127, 0, 0, 1], 0).into(),
             threads: 1,

@@ -2,7 +2,7 @@
 
 use crate::engines::{self, UnfitEngine};
 use crate::{Key, Value};
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH, OrderedIndex};
 
 /// The number of databases that `SELECT` chooses from. Redis's default, which its clients know.
@@ -48,37 +48,64 @@ pub const ONE_MOMENT: usize = LAST_BATCH;
 /// whether the range is longer. If it is not, the walk ends with that batch, as of its moment.
 const BATCH: usize = ONE_MOMENT + 1;
 
-/// Visits up to `limit` entries of a range. Up to [`ONE_MOMENT`] entries, the visit is of one
-/// moment. A longer one copies batches: each batch is of one moment, and later batches are of later
-/// moments. Keys come in strict order, and a key that is present throughout is visited.
-pub fn walk(
-    database: &Database,
-    range: KeyRange<'_, Key>,
+/// A walk over up to `limit` entries of a range, which may stop after any entry and go on later. Up
+/// to [`ONE_MOMENT`] entries, it is of one moment. A longer one copies batches: each batch is of one
+/// moment, and later batches are of later moments. Keys come in strict order, and a key that is
+/// present throughout is visited.
+pub struct Walk {
+    low: Bound<Key>,
+    high: Bound<Key>,
     direction: Direction,
-    limit: usize,
-    mut visit: impl FnMut(&Key, &Value) -> ControlFlow<()>,
-) {
-    let mut left = limit;
-    let mut entries = Vec::new();
-    let mut resume: Option<Key> = None;
-    loop {
-        let rest = match (&resume, direction) {
-            (None, _) => range,
-            (Some(key), _) => range.behind(key, direction),
-        };
-        let wanted = left.min(BATCH);
-        database.scan(rest, direction, wanted, &mut entries);
-        for (key, value) in &entries {
-            if visit(key, value).is_break() {
-                return;
+    /// Entries that may still be copied.
+    left: usize,
+    batch: std::vec::IntoIter<(Key, Value)>,
+    has_ended: bool,
+}
+
+impl Walk {
+    /// A walk that has not begun.
+    #[must_use]
+    pub fn new(low: Bound<Key>, high: Bound<Key>, direction: Direction, limit: usize) -> Self {
+        Self {
+            low,
+            high,
+            direction,
+            left: limit,
+            batch: Vec::new().into_iter(),
+            has_ended: limit == 0,
+        }
+    }
+
+    /// The next entry. Copies a batch if the last one has ended.
+    pub fn next(&mut self, database: &Database) -> Option<(Key, Value)> {
+        if self.batch.len() == 0 && !self.has_ended {
+            self.copy(database);
+        }
+        self.batch.next()
+    }
+
+    /// The length of the batch of which [`next`](Self::next) returns the next entry without a copy;
+    /// zero if it has to copy one.
+    #[must_use]
+    pub fn at_hand(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn copy(&mut self, database: &Database) {
+        let wanted = self.left.min(BATCH);
+        let range = KeyRange::new(self.low.as_ref(), self.high.as_ref());
+        let mut batch = Vec::new();
+        database.scan(range, self.direction, wanted, &mut batch);
+        self.left -= wanted;
+        self.has_ended = batch.len() < wanted || self.left == 0;
+        if let Some((last, _)) = batch.last() {
+            let behind = Bound::Excluded(last.clone());
+            match self.direction {
+                Direction::Ascending => self.low = behind,
+                Direction::Descending => self.high = behind,
             }
         }
-        left -= wanted;
-        if entries.len() < wanted || left == 0 {
-            return;
-        }
-        resume = entries.pop().map(|(key, _)| key);
-        entries.clear();
+        self.batch = batch.into_iter();
     }
 }
 
@@ -146,6 +173,10 @@ mod tests {
         keyspace
     }
 
+    fn everything(direction: Direction, limit: usize) -> Walk {
+        Walk::new(Bound::Unbounded, Bound::Unbounded, direction, limit)
+    }
+
     #[test]
     fn a_walk_keeps_its_limit_below_and_above_one_batch() {
         for there in [0, ONE_MOMENT, BATCH, 3 * BATCH] {
@@ -160,20 +191,11 @@ mod tests {
                 3 * BATCH - 1,
                 usize::MAX,
             ] {
-                let mut seen = 0;
-                let visit = |_: &Key, _: &Value| {
-                    seen += 1;
-                    ControlFlow::Continue(())
-                };
-                let direction = Direction::Descending;
-                walk(
-                    keyspace.database(0),
-                    KeyRange::all(),
-                    direction,
-                    limit,
-                    visit,
-                );
-                assert_eq!(seen, limit.min(there), "{limit} of {there}");
+                let mut walk = everything(Direction::Descending, limit);
+                let keys = std::iter::from_fn(|| walk.next(keyspace.database(0)));
+                let keys: Vec<Key> = keys.map(|(key, _)| key).collect();
+                assert_eq!(keys.len(), limit.min(there), "{limit} of {there}");
+                assert!(keys.is_sorted_by(|one, next| one > next));
             }
         }
     }
@@ -203,12 +225,12 @@ mod tests {
             for keys in [1, 33, 300, ONE_MOMENT - 1, ONE_MOMENT] {
                 let keyspace = filled(Engine::Locked, keys);
                 let database = keyspace.database(0);
+                let mut walk = everything(direction, usize::MAX);
                 let mut seen = 0;
-                walk(database, KeyRange::all(), direction, usize::MAX, |_, _| {
+                while walk.next(database).is_some() {
                     database.remove_range(KeyRange::all());
                     seen += 1;
-                    ControlFlow::Continue(())
-                });
+                }
                 assert_eq!(seen, keys, "{direction:?}");
             }
         }
@@ -220,13 +242,12 @@ mod tests {
     fn a_walk_sees_nothing_later_behind_as_many_keys_as_promised() {
         let keyspace = filled(Engine::Locked, ONE_MOMENT);
         let database = keyspace.database(0);
+        let mut walk = everything(Direction::Ascending, usize::MAX);
         let mut seen = 0;
-        let all = KeyRange::all();
-        walk(database, all, Direction::Ascending, usize::MAX, |_, _| {
+        while walk.next(database).is_some() {
             database.insert(Key::from(&[u8::MAX][..]), Value::from(&b""[..]));
             seen += 1;
-            ControlFlow::Continue(())
-        });
+        }
         assert_eq!(seen, ONE_MOMENT);
     }
 

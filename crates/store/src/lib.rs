@@ -18,14 +18,14 @@ pub use cursors::{Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use engines::{UnfitEngine, parse_engine, served_engines};
 pub use key::Key;
 pub use keyspace::{
-    DATABASES, Database, Keyspace, ONE_MOMENT, TooManyKeys, prefix_bounds, snapshot, walk,
+    DATABASES, Database, Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot,
 };
 pub use mailboxes::{Lease, Mailboxes, Post};
-pub use snapshots::{Copies, Snapshots};
+pub use snapshots::{Held, Snapshots};
 pub use store::{OpenError, Store, StoreConfig};
 pub use table_owner::TableOwner;
 pub use tremula_index::{Direction, Engine, KeyRange, Update};
 pub use tremula_shard::Strategy;
 pub use value::Value;
 pub use value_cache::{CACHED_FROM, CacheSettings, LEAST_CACHE};
-pub use values::{Text, TooLong, Values, checked_end};
+pub use values::{Changed, Part, Text, TooLong, Values, checked_end};

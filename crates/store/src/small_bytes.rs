@@ -20,6 +20,8 @@ pub(crate) enum SmallBytes {
         bytes: [u8; INLINE_BYTES],
     },
     Long(Arc<[u8]>),
+    /// Bytes that were written piece by piece.
+    Built(Arc<Vec<u8>>),
 }
 
 impl SmallBytes {
@@ -56,6 +58,28 @@ impl From<&[u8]> for SmallBytes {
     }
 }
 
+impl From<Vec<u8>> for SmallBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.len() <= INLINE_BYTES {
+            Self::from(&bytes[..])
+        } else {
+            Self::Built(Arc::new(bytes))
+        }
+    }
+}
+
+impl SmallBytes {
+    /// Whether the two are one string, not only equal ones.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Long(one), Self::Long(other)) => Arc::ptr_eq(one, other),
+            (Self::Built(one), Self::Built(other)) => Arc::ptr_eq(one, other),
+            (Self::Short { .. }, Self::Short { .. }) => self == other,
+            _ => false,
+        }
+    }
+}
+
 impl Deref for SmallBytes {
     type Target = [u8];
 
@@ -63,6 +87,7 @@ impl Deref for SmallBytes {
         match self {
             Self::Short { length, bytes } => &bytes[..usize::from(*length)],
             Self::Long(bytes) => bytes,
+            Self::Built(bytes) => bytes,
         }
     }
 }
@@ -143,6 +168,7 @@ mod tests {
         for length in 0..=2 * INLINE_BYTES {
             let bytes: Vec<u8> = (1..=u8::MAX).take(length).collect();
             assert_eq!(&*SmallBytes::from(&bytes[..]), &bytes[..]);
+            assert_eq!(&*SmallBytes::from(bytes.clone()), &bytes[..]);
             let built = SmallBytes::build(length, |value| value.copy_from_slice(&bytes));
             assert_eq!(&*built, &bytes[..]);
         }

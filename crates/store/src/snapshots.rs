@@ -1,7 +1,7 @@
 //! Counters of snapshots and of what they copied.
 
-use crate::{Key, Value};
 use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tremula_sync::system::Arc;
 
 /// Counters of the snapshots of one server, for `INFO`. They are updated one by one, in no order.
 #[derive(Default)]
@@ -12,22 +12,23 @@ pub struct Snapshots {
     held: AtomicU64,
 }
 
-/// The copies of one snapshot. They count as held until they are dropped.
-pub struct Copies<'a> {
-    entries: Vec<(Key, Value)>,
-    account: &'a Snapshots,
+/// The copies of one snapshot. They count as held until this is dropped.
+pub struct Held {
+    copies: u64,
+    account: Arc<Snapshots>,
 }
 
 impl Snapshots {
     /// Counts a snapshot and its copies.
-    pub fn hold(&self, entries: Vec<(Key, Value)>) -> Copies<'_> {
-        let count = entries.len() as u64;
+    #[must_use]
+    pub fn hold(self: &Arc<Self>, copies: usize) -> Held {
+        let copies = copies as u64;
         self.taken.fetch_add(1, Relaxed);
-        self.copied.fetch_add(count, Relaxed);
-        self.held.fetch_add(count, Relaxed);
-        Copies {
-            entries,
-            account: self,
+        self.copied.fetch_add(copies, Relaxed);
+        self.held.fetch_add(copies, Relaxed);
+        Held {
+            copies,
+            account: Arc::clone(self),
         }
     }
 
@@ -47,18 +48,9 @@ impl Snapshots {
     }
 }
 
-impl Copies<'_> {
-    /// The copies, in the order of the scan.
-    #[must_use]
-    pub fn entries(&self) -> &[(Key, Value)] {
-        &self.entries
-    }
-}
-
-impl Drop for Copies<'_> {
+impl Drop for Held {
     fn drop(&mut self) {
-        let count = self.entries.len() as u64;
-        self.account.held.fetch_sub(count, Relaxed);
+        self.account.held.fetch_sub(self.copies, Relaxed);
     }
 }
 
@@ -68,10 +60,9 @@ mod tests {
 
     #[test]
     fn copies_are_on_the_account_as_long_as_they_are_held() {
-        let account = Snapshots::default();
+        let account = Arc::new(Snapshots::default());
         let figures = || account.figures().map(|(_, value)| value);
-        let entry = (Key::from(&b"k"[..]), Value::from(&b"v"[..]));
-        let copies = account.hold(vec![entry.clone(), entry]);
+        let copies = account.hold(2);
         account.refuse();
         assert_eq!(figures(), [1, 1, 2, 2]);
         drop(copies);

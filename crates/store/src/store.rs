@@ -72,7 +72,7 @@ pub struct Store {
     cache: Option<ValueCache>,
     tables: Tables,
     mailboxes: Arc<Mailboxes>,
-    snapshots: Snapshots,
+    snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
 }
 
@@ -89,7 +89,7 @@ impl Store {
             cache: config.cache.as_ref().map(ValueCache::start).transpose()?,
             tables: Tables::bounded(config.term_bounds),
             mailboxes: Arc::default(),
-            snapshots: Snapshots::default(),
+            snapshots: Arc::default(),
             cursors: Mutex::new(Cursors::new()),
         })
     }
@@ -139,7 +139,7 @@ impl Store {
 
     /// Counters of what snapshots have copied.
     #[must_use]
-    pub const fn snapshots(&self) -> &Snapshots {
+    pub const fn snapshots(&self) -> &Arc<Snapshots> {
         &self.snapshots
     }
 

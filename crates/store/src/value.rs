@@ -40,6 +40,26 @@ impl Value {
     }
 }
 
+impl Value {
+    /// Whether the two are one value, not only equal ones.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Place::Here(one), Place::Here(other)) => one.is_same(other),
+            (Place::Cached(one), Place::Cached(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// Takes the bytes as they are, without a copy unless they are short. For values that are written
+/// piece by piece.
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Place::Here(bytes.into()))
+    }
+}
+
 impl From<&[u8]> for Value {
     fn from(bytes: &[u8]) -> Self {
         Self(Place::Here(bytes.into()))

@@ -38,6 +38,49 @@ impl Deref for Text {
     }
 }
 
+/// A part of a value, while it is shown.
+pub struct Part<'a> {
+    whole: Whole<'a>,
+    range: Range<usize>,
+}
+
+enum Whole<'a> {
+    Here(&'a Value),
+    Cached(&'a Bytes),
+}
+
+impl Part<'_> {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        let whole: &[u8] = match self.whole {
+            Whole::Here(value) => value,
+            Whole::Cached(bytes) => bytes,
+        };
+        &whole[self.range.clone()]
+    }
+
+    /// The bytes for later, as a range of a shared value: long bytes are not copied.
+    #[must_use]
+    pub fn share(&self) -> (Text, Range<usize>) {
+        let whole = match self.whole {
+            Whole::Here(value) => Text::Plain(value.clone()),
+            Whole::Cached(bytes) => Text::Cached(bytes.clone()),
+        };
+        (whole, self.range.clone())
+    }
+}
+
+/// What came of changing a value at once.
+#[derive(Debug)]
+pub enum Changed {
+    /// The value has this length now.
+    To(usize),
+    /// Nothing has changed, because the value is so long that copying it takes long: the caller
+    /// copies it and then [replaces](Values::replace) it.
+    Long(Value),
+}
+
 /// A value would be longer than an argument may be.
 #[derive(Clone, Copy, Debug)]
 pub struct TooLong;
@@ -53,21 +96,25 @@ impl<'a> Values<'a> {
         &self,
         key: &Key,
         part: impl Fn(usize) -> Range<usize> + Copy + Send + 'static,
-        show: &mut dyn FnMut(usize, &[u8]),
+        show: &mut dyn FnMut(usize, Part<'_>),
     ) -> bool {
         loop {
             let mut cached = None;
             let is_there = self.database().get_with(key, &mut |value| {
                 cached = value.cached();
                 if cached.is_none() {
-                    show(value.len(), &value[part(value.len())]);
+                    let whole = Whole::Here(value);
+                    let range = part(value.len());
+                    show(value.len(), Part { whole, range });
                 }
             });
             let (Some(number), Some(cache)) = (cached, self.cache) else {
                 return is_there;
             };
             if let Some((length, bytes)) = self.read_cached(cache, key, number, part) {
-                show(length, &bytes);
+                let whole = Whole::Cached(&bytes);
+                let range = 0..bytes.len();
+                show(length, Part { whole, range });
                 return true;
             }
         }
@@ -153,10 +200,40 @@ impl<'a> Values<'a> {
         self.forget(evicted);
     }
 
-    /// Appends to a key's value and returns the new length.
-    pub fn append(&self, key: Key, suffix: &[u8], limit: usize) -> Result<usize, TooLong> {
+    /// Puts `new` in the place of the value `old`, which was under this key, or of no value. Fails
+    /// if the key has got another value since, and returns `new`.
+    pub fn replace(&self, key: Key, old: Option<&Value>, new: Value) -> Result<(), Value> {
+        let mut new = Some(new);
+        self.database().update(key, &mut |current| {
+            let is_old = match (current, old) {
+                (Some(current), Some(old)) => current.is_same(old),
+                (None, None) => true,
+                _ => false,
+            };
+            match new.take_if(|_| is_old) {
+                Some(new) => Update::Put(new),
+                None => Update::Keep,
+            }
+        });
+        new.map_or(Ok(()), Err)
+    }
+
+    /// Appends to a key's value. A value in the index that would be longer than `at_once` bytes is
+    /// left to the caller.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLong`] if the value would be longer than `limit`.
+    pub fn append(
+        &self,
+        key: Key,
+        suffix: &[u8],
+        limit: usize,
+        at_once: usize,
+    ) -> Result<Changed, TooLong> {
         let mut evicted = Evicted::new();
         let mut length = Ok(0);
+        let mut long = None;
         let id_key = self.cache.map(|_| key.clone());
         self.database().update(key, &mut |current| {
             let cached = current.and_then(Value::cached);
@@ -194,6 +271,12 @@ impl<'a> Values<'a> {
             {
                 return Update::Put(Value::in_cache(number));
             }
+            if let (Some(value), None) = (current, cached)
+                && length > at_once
+            {
+                long = Some(value.clone());
+                return Update::Keep;
+            }
             Update::Put(Value::build(length, |bytes| {
                 let (before, behind) = bytes.split_at_mut(front.len());
                 before.copy_from_slice(front);
@@ -201,7 +284,7 @@ impl<'a> Values<'a> {
             }))
         });
         self.forget(evicted);
-        length
+        Ok(long.map_or(Changed::To(length?), Changed::Long))
     }
 
     /// Removes the keys of values that have been evicted.

@@ -46,6 +46,9 @@ impl Failure {
     pub(crate) const PROTOCOL_NUMBER: Self =
         Self::Text("ERR Protocol version is not an integer or out of range");
     pub(crate) const PROTOCOL: Self = Self::Text("NOPROTO unsupported protocol version");
+    pub(crate) const STOPPING: Self = Self::Text("ERR the server is stopping");
+    pub(crate) const PATTERN: Self =
+        Self::Text("ERR the pattern takes more steps than a match may");
     pub(crate) const BOUND: Self = Self::Text("ERR min or max not valid string range item");
 
     pub(crate) fn text(self) -> Cow<'static, [u8]> {

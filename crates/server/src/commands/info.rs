@@ -1,7 +1,7 @@
 //! Information about the server: `INFO` and `CONFIG GET`.
 
 use super::connection::REDIS_VERSION;
-use super::{Context, Next, Outcome};
+use super::{Context, Failure, Next, Outcome};
 use crate::glob;
 use crate::resp::Arguments;
 use std::fmt::Write;
@@ -119,6 +119,11 @@ fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     )?;
     write!(out, "rejected_connections:{}\r\n", count(&stats.rejected))?;
     write!(out, "turns_spent:{}\r\n", count(&stats.turns_spent))?;
+    write!(
+        out,
+        "gathered_bytes:{}\r\n",
+        context.server.gathering.bytes()
+    )?;
     for (name, value) in context.server.store.snapshots().figures() {
         write!(out, "{name}:{value}\r\n")?;
     }
@@ -172,6 +177,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ("max-term", limits.terms.max_term.0.to_string()),
         ("max-term-depth", limits.terms.max_term_depth.to_string()),
         ("max-arguments", limits.max_arguments.to_string()),
+        ("max-gathered", limits.turn.max_gathered.0.to_string()),
         ("max-output-buffer", limits.max_output_buffer.0.to_string()),
         ("max-snapshot", limits.max_snapshot.to_string()),
         (
@@ -220,7 +226,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
             let matches = if is_plain {
                 lower == known
             } else {
-                glob::matches(&lower, known)
+                glob::matches(&lower, known).map_err(|_| Failure::PATTERN)?
             };
             if matches
                 && !found

@@ -1,38 +1,65 @@
 //! Commands on keys with any values, and on whole databases.
 
-use super::{Context, Failure, Next, Outcome};
+use super::listing::{Source, list};
+use super::strings::drop_value;
+use super::{Context, Failure, Next, Outcome, Step, Work, apart, begin};
 use crate::glob;
 use crate::resp::Arguments;
-use std::ops::ControlFlow;
-use tremula_store::{Direction, KeyRange};
-use tremula_store::{Key, Value};
-use tremula_store::{prefix_bounds, walk};
+use crate::server::Shared;
+use std::ops::Range;
+use tremula_store::{DATABASES, Direction, Key, KeyRange, ONE_MOMENT, Walk, prefix_bounds};
 
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let values = context.values();
-    count_keys(context, arguments, |database, key| {
-        values.dropped(database.remove(key))
+    count_keys(context, arguments, |context, key| {
+        let removed = context.database().remove(key);
+        drop_value(context, removed)
     })
 }
 
 pub(super) fn exists(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    count_keys(context, arguments, |database, key| {
-        database.contains_key(key)
+    count_keys(context, arguments, |context, key| {
+        context.database().contains_key(key)
     })
 }
 
+/// Counts the keys among the arguments for which `counts` says so. Each key is a step of its own.
 fn count_keys(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
-    mut counts: impl FnMut(&tremula_store::Database, &Key) -> bool,
+    counts: fn(&Context<'_>, &Key) -> bool,
 ) -> Outcome {
-    let database = context.database();
-    let count = arguments
-        .skip(1)
-        .filter(|key| counts(database, &Key::from(*key)))
-        .count();
-    context.reply.count(count);
-    Ok(Next::Reply)
+    let work = Counting {
+        next: 1,
+        count: 0,
+        counts,
+    };
+    begin(context, arguments, work)
+}
+
+struct Counting {
+    /// The argument that comes next.
+    next: usize,
+    count: usize,
+    counts: fn(&Context<'_>, &Key) -> bool,
+}
+
+impl Work for Counting {
+    fn step(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Step, Failure> {
+        while self.next < arguments.len() {
+            let key = Key::from(arguments.get(self.next));
+            self.count += usize::from((self.counts)(context, &key));
+            self.next += 1;
+            if context.turn.spend(1) && self.next < arguments.len() {
+                return Ok(Step::Rest);
+            }
+        }
+        context.reply.count(self.count);
+        Ok(Step::Done)
+    }
 }
 
 pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -45,32 +72,9 @@ pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
 
 /// Visits only the keys that begin with the pattern's literal prefix.
 pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let pattern = arguments.get(1);
-    let (low, high) = prefix_bounds(&glob::literal_prefix(pattern));
-    let range = KeyRange::new(low.as_ref(), high.as_ref());
-    let database = context.database();
-    let reply = &mut *context.reply;
-    let opened = reply.open_array();
-    let mut count = 0;
-    walk(
-        database,
-        range,
-        Direction::Ascending,
-        usize::MAX,
-        |key: &Key, _: &Value| {
-            if glob::matches(pattern, key.as_bytes()) {
-                reply.bulk(key.as_bytes());
-                count += 1;
-            }
-            if reply.is_full() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        },
-    );
-    reply.close_array(opened, count);
-    Ok(Next::Reply)
+    let (low, high) = prefix_bounds(&glob::literal_prefix(arguments.get(1)));
+    let walk = Walk::new(low, high, Direction::Ascending, usize::MAX);
+    list::<Key>(context, arguments, Source::Walk(walk), Some(1), None)
 }
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -80,16 +84,30 @@ pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 
 pub(super) fn flushdb(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     flush_options(arguments)?;
-    context.database().remove_range(KeyRange::all());
-    context.reply.ok();
-    Ok(Next::Reply)
+    let number = context.session.database;
+    flush(context, arguments, number..number + 1)
 }
 
 pub(super) fn flushall(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     flush_options(arguments)?;
-    for database in context.server.store.databases() {
-        database.remove_range(KeyRange::all());
+    flush(context, arguments, 0..DATABASES)
+}
+
+/// Empties databases: each at one moment, on the thread apart if there are many keys.
+fn flush(context: &mut Context<'_>, arguments: Arguments<'_>, databases: Range<usize>) -> Outcome {
+    let keys: usize = databases
+        .clone()
+        .map(|number| context.server.store.database(number).len())
+        .sum();
+    let empty = move |server: &Shared| {
+        for number in databases {
+            server.store.database(number).remove_range(KeyRange::all());
+        }
+    };
+    if keys > ONE_MOMENT {
+        return apart(context, arguments, empty, |context, ()| context.reply.ok());
     }
+    empty(context.server);
     context.reply.ok();
     Ok(Next::Reply)
 }

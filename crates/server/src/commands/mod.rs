@@ -2,6 +2,7 @@
 
 mod client;
 mod connection;
+mod copying;
 mod counters;
 mod denied;
 mod describe;
@@ -9,12 +10,14 @@ mod ets;
 mod failure;
 mod info;
 mod keys;
+mod listing;
 mod mailbox;
 mod ordered;
 mod scan;
 mod strings;
 mod table;
 mod transaction;
+mod work;
 
 use crate::clients::Client;
 use crate::resp::{Arguments, Reply};
@@ -22,10 +25,13 @@ use crate::server::Shared;
 use crate::turn::Turn;
 pub(crate) use denied::{Denied, full_name};
 pub(crate) use failure::Failure;
+pub(crate) use listing::Gathering;
 pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use table::Command;
 use tremula_store::Database;
 use tremula_store::Values;
+pub(crate) use work::{Step, Unfinished, Work};
+use work::{apart, begin};
 
 pub use describe::command_table;
 
@@ -86,50 +92,6 @@ pub(crate) enum Next {
 /// The outcome of a command. What a failed command has written is removed.
 type Outcome = Result<Next, Failure>;
 
-/// A command that may take longer than a turn, in steps.
-pub(crate) trait Work: Send {
-    /// Goes on until the command is done, or until `context.turn` is over. The arguments are the
-    /// command's in every step.
-    ///
-    /// What a step writes is not sent before the command is done, so that an error can still
-    /// replace it, unless the step [commits](Reply::commit) it.
-    fn step(
-        &mut self,
-        context: &mut Context<'_>,
-        arguments: Arguments<'_>,
-    ) -> Result<Step, Failure>;
-}
-
-/// How far a step has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// The command is done, and its reply written.
-    Done,
-    /// The turn is over, or a long part of the reply can be sent.
-    Rest,
-}
-
-/// A command between two steps.
-pub(crate) struct Unfinished {
-    command: &'static Command,
-    work: Box<dyn Work>,
-}
-
-/// Begins a command that may take longer than a turn.
-fn begin(
-    context: &mut Context<'_>,
-    arguments: Arguments<'_>,
-    mut work: impl Work + 'static,
-) -> Outcome {
-    Ok(match work.step(context, arguments)? {
-        Step::Done => Next::Reply,
-        Step::Rest => Next::Work(Unfinished {
-            command: context.command,
-            work: Box::new(work),
-        }),
-    })
-}
-
 /// What a connection lends to the commands that it runs.
 pub(crate) struct Lent<'a> {
     pub(crate) server: &'a Shared,
@@ -154,7 +116,7 @@ impl Lent<'_> {
 
 /// Runs one request and appends its reply.
 pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
-    lent.reply.commit();
+    lent.reply.begin();
     let found = admitted(lent, arguments);
     let pause = &lent.server.clients.pause;
     if found.as_ref().is_ok_and(|command| pause.holds(command)) {
@@ -191,6 +153,10 @@ pub(crate) fn go_on(
     let outcome = match step {
         Ok(Step::Done) => Ok(Next::Reply),
         Ok(Step::Rest) => Ok(Next::Work(unfinished)),
+        Ok(Step::Apart(job)) => {
+            unfinished.apart = Some(job);
+            Ok(Next::Work(unfinished))
+        }
         Err(failure) => Err(failure),
     };
     end(lent, outcome)

@@ -1,11 +1,13 @@
 //! The commands that Redis lacks, which exist because the keys are ordered.
 
-use super::{Context, Failure, Next, Outcome};
-use crate::resp::{Arguments, Protocol, number};
-use std::ops::{Bound, ControlFlow};
-use tremula_store::{Direction, KeyRange};
-use tremula_store::{Key, Value};
-use tremula_store::{TooManyKeys, snapshot, walk};
+use super::listing::{Element, Listing, Source, list};
+use super::{Context, Failure, Next, Outcome, Step, Work, apart, begin};
+use crate::apart::job;
+use crate::resp::{Arguments, number};
+use crate::server::Shared;
+use std::ops::Bound;
+use std::sync::mpsc::Receiver;
+use tremula_store::{Direction, Key, KeyRange, ONE_MOMENT, TooManyKeys, Value, Walk, snapshot};
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
 ///
@@ -27,55 +29,97 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         std::mem::swap(&mut low, &mut high);
         direction = Direction::Descending;
     }
-    let (database, values) = (context.database(), context.values());
-    let reply = &mut *context.reply;
-    let opened = reply.open_array();
-    let mut count = 0;
-    let mut visit = |key: &Key, value: &Value| {
-        let text = if options.with_values {
-            match values.text(key, value) {
-                // The value has been evicted since.
-                None => return ControlFlow::Continue(()),
-                text => text,
-            }
-        } else {
-            None
-        };
-        if options.with_values && reply.protocol == Protocol::Resp3 {
-            reply.array(2);
-        }
-        reply.bulk(key.as_bytes());
-        count += 1;
-        if let Some(text) = text {
-            reply.bulk(&text);
-            count += usize::from(reply.protocol == Protocol::Resp2);
-        }
-        if reply.is_full() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+    let (Some(low), Some(high)) = (low.lower(), high.upper()) else {
+        context.reply.array(0);
+        return Ok(Next::Reply);
     };
-    if let (Some(low), Some(high)) = (low.lower(), high.upper()) {
-        let range = KeyRange::new(low, high);
-        if options.snapshot {
-            let most = context.server.limits.max_snapshot;
-            let snapshots = context.server.store.snapshots();
-            let copies = snapshot(database, range, direction, options.limit, most);
-            let copies = snapshots.hold(copies.map_err(|TooManyKeys| {
-                snapshots.refuse();
-                too_long(most)
-            })?);
-            let _ = copies
-                .entries()
-                .iter()
-                .try_for_each(|(key, value)| visit(key, value));
-        } else {
-            walk(database, range, direction, options.limit, &mut visit);
+    let range = Wanted {
+        low,
+        high,
+        direction,
+        limit: options.limit,
+    };
+    match (options.snapshot, options.with_values) {
+        (false, true) => list::<(Key, Value)>(context, arguments, range.walk(), None, None),
+        (false, false) => list::<Key>(context, arguments, range.walk(), None, None),
+        (true, true) => begin(context, arguments, Snapshot::<(Key, Value)>::new(range)),
+        (true, false) => begin(context, arguments, Snapshot::<Key>::new(range)),
+    }
+}
+
+/// What a `RANGE` asks for.
+struct Wanted {
+    low: Bound<Key>,
+    high: Bound<Key>,
+    direction: Direction,
+    limit: usize,
+}
+
+impl Wanted {
+    fn walk(self) -> Source {
+        Source::Walk(Walk::new(self.low, self.high, self.direction, self.limit))
+    }
+}
+
+type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;
+
+/// A range of one moment: the thread apart copies it, then it is a list.
+enum Snapshot<E> {
+    Begins(Option<Wanted>),
+    Copies(Receiver<Copied>),
+    Lists(Listing<E>),
+}
+
+impl<E: Element> Snapshot<E> {
+    const fn new(range: Wanted) -> Self {
+        Self::Begins(Some(range))
+    }
+
+    /// The list of the copies.
+    fn list(context: &Context<'_>, copied: Copied) -> Result<Listing<E>, Failure> {
+        let snapshots = context.server.store.snapshots();
+        let copies = copied.map_err(|TooManyKeys| {
+            snapshots.refuse();
+            too_long(context.server.limits.max_snapshot)
+        })?;
+        let source = Source::Copies {
+            _held: snapshots.hold(copies.len()),
+            copies: copies.into_iter(),
+        };
+        Ok(Listing::new(context, source, None, None))
+    }
+}
+
+impl<E: Element> Work for Snapshot<E> {
+    fn step(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Step, Failure> {
+        loop {
+            match self {
+                Self::Begins(range) => {
+                    let Some(range) = range.take() else {
+                        return Ok(Step::Done);
+                    };
+                    let (number, most) =
+                        (context.session.database, context.server.limits.max_snapshot);
+                    let (job, copied) = job(move |server| {
+                        let database = server.store.database(number);
+                        let keys = KeyRange::new(range.low.as_ref(), range.high.as_ref());
+                        snapshot(database, keys, range.direction, range.limit, most)
+                    });
+                    *self = Self::Copies(copied);
+                    return Ok(Step::Apart(job));
+                }
+                Self::Copies(copied) => {
+                    let copied = copied.try_recv().map_err(|_| Failure::STOPPING)?;
+                    *self = Self::Lists(Self::list(context, copied)?);
+                }
+                Self::Lists(listing) => return listing.step(context, arguments),
+            }
         }
     }
-    reply.close_array(opened, count);
-    Ok(Next::Reply)
 }
 
 fn too_long(most: usize) -> Failure {
@@ -86,17 +130,44 @@ fn too_long(most: usize) -> Failure {
     Failure::Owned(text.into_bytes())
 }
 
+/// Removes the range at one moment: on the thread apart if there may be many keys in it.
 pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let (low, high) = (
         parse_bound(arguments.get(1))?,
         parse_bound(arguments.get(2))?,
     );
-    let removed = match (low.lower(), high.upper()) {
-        (Some(low), Some(high)) => context.database().remove_range(KeyRange::new(low, high)),
-        _ => 0,
+    let (Some(low), Some(high)) = (low.lower(), high.upper()) else {
+        context.reply.count(0);
+        return Ok(Next::Reply);
     };
-    context.reply.count(removed);
-    Ok(Next::Reply)
+    let number = context.session.database;
+    let has_few = has_few_keys(context, &low, &high);
+    let remove = move |server: &Shared| {
+        let range = KeyRange::new(low.as_ref(), high.as_ref());
+        server.store.database(number).remove_range(range)
+    };
+    if has_few {
+        let removed = remove(context.server);
+        context.reply.count(removed);
+        return Ok(Next::Reply);
+    }
+    apart(context, arguments, remove, |context, removed| {
+        context.reply.count(removed);
+    })
+}
+
+/// Whether a range has so few keys now that removing them takes less than a turn.
+fn has_few_keys(context: &Context<'_>, low: &Bound<Key>, high: &Bound<Key>) -> bool {
+    if context.database().len() <= ONE_MOMENT {
+        return true;
+    }
+    let mut some = Vec::new();
+    let range = KeyRange::new(low.as_ref(), high.as_ref());
+    let most = ONE_MOMENT + 1;
+    context
+        .database()
+        .scan(range, Direction::Ascending, most, &mut some);
+    some.len() < most
 }
 
 pub(super) fn first(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -128,25 +199,29 @@ fn reply_entry(context: &mut Context<'_>, entry: Option<(Key, Value)>) -> Outcom
             let text = context.values().text(&key, &value);
             context.reply.array(2);
             context.reply.bulk(key.as_bytes());
-            context.reply.bulk(text.as_deref().unwrap_or_default());
+            match text {
+                Some(text) => context.reply.value(text),
+                None => context.reply.bulk(b""),
+            }
         }
         None => context.reply.null_array(),
     }
     Ok(Next::Reply)
 }
 
-pub(super) fn shape(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let shape = context.database().shape();
-    context.reply.map(1 + shape.figures.len());
-    context.reply.bulk(b"engine");
-    context.reply.bulk(shape.engine.as_bytes());
-    for (name, value) in shape.figures {
-        context.reply.bulk(name.as_bytes());
-        context
-            .reply
-            .integer(i64::try_from(value).unwrap_or(i64::MAX));
-    }
-    Ok(Next::Reply)
+pub(super) fn shape(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let number = context.session.database;
+    let look = move |server: &Shared| server.store.database(number).shape();
+    apart(context, arguments, look, |context, shape| {
+        let reply = &mut *context.reply;
+        reply.map(1 + shape.figures.len());
+        reply.bulk(b"engine");
+        reply.bulk(shape.engine.as_bytes());
+        for (name, value) in shape.figures {
+            reply.bulk(name.as_bytes());
+            reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+    })
 }
 
 struct RangeOptions {
@@ -194,18 +269,18 @@ enum RangeBound {
 
 impl RangeBound {
     /// This bound as the lower one; `None` if no key is above it.
-    fn lower(&self) -> Option<Bound<&Key>> {
+    fn lower(self) -> Option<Bound<Key>> {
         match self {
-            Self::Key(bound) => Some(bound.as_ref()),
+            Self::Key(bound) => Some(bound),
             Self::BeforeAll => Some(Bound::Unbounded),
             Self::BehindAll => None,
         }
     }
 
     /// This bound as the upper one; `None` if no key is below it.
-    fn upper(&self) -> Option<Bound<&Key>> {
+    fn upper(self) -> Option<Bound<Key>> {
         match self {
-            Self::Key(bound) => Some(bound.as_ref()),
+            Self::Key(bound) => Some(bound),
             Self::BeforeAll => None,
             Self::BehindAll => Some(Bound::Unbounded),
         }

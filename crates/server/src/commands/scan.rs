@@ -1,22 +1,18 @@
 //! `SCAN`: pages of keys, without missing a key that stays. See `tremula_store::Cursors`.
 
-use super::{Context, Failure, Next, Outcome};
+use super::listing::{Page, Source, list};
+use super::{Context, Failure, Outcome};
 use crate::glob;
 use crate::resp::{Arguments, number};
-use std::ops::{Bound, ControlFlow};
-use tremula_store::Key;
-use tremula_store::Position;
-use tremula_store::{Direction, KeyRange};
-use tremula_store::{prefix_bounds, walk};
-
-/// The most bytes that a key takes in a reply besides its own.
-const KEY_OVERHEAD: usize = 32;
+use std::ops::Bound;
+use tremula_store::{Direction, Key, KeyRange, Walk, prefix_bounds};
 
 /// Keys that a page looks at without `COUNT`. Redis's default.
 const DEFAULT_COUNT: usize = 10;
 
-struct Options<'a> {
-    pattern: &'a [u8],
+struct Options {
+    /// The argument with the pattern.
+    pattern: Option<usize>,
     count: usize,
     /// Whether keys of the requested type can exist: all values are strings.
     wants_strings: bool,
@@ -25,7 +21,8 @@ struct Options<'a> {
 pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let cursor = parse_cursor(arguments.get(1))?;
     let options = Options::parse(arguments)?;
-    let (mut low, high) = prefix_bounds(&glob::literal_prefix(options.pattern));
+    let pattern = options.pattern.map_or(&b"*"[..], |at| arguments.get(at));
+    let (mut low, high) = prefix_bounds(&glob::literal_prefix(pattern));
     let number = context.session.database;
     if cursor != 0
         && let Some(after) = context.server.store.cursors().resume(cursor, number)
@@ -36,54 +33,20 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             low = Bound::Excluded(after);
         }
     }
-    let database = context.database();
-    let range = KeyRange::new(low.as_ref(), high.as_ref());
-    let mut page: Vec<Key> = Vec::new();
-    let mut seen = 0;
-    let mut last = None;
-    // A page may end early, and must not exceed the output buffer.
-    let most_bytes = context.server.limits.max_output_buffer.0 / 2;
-    let mut bytes = 0;
-    walk(
-        database,
-        range,
-        Direction::Ascending,
-        options.count,
-        |key, _| {
-            seen += 1;
-            if seen == options.count || bytes > most_bytes {
-                last = Some(key.clone());
-            }
-            if options.wants_strings && glob::matches(options.pattern, key.as_bytes()) {
-                bytes += key.as_bytes().len() + KEY_OVERHEAD;
-                page.push(key.clone());
-            }
-            if last.is_some() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        },
-    );
-    let next = last.map_or(0, |after| {
-        context.server.store.cursors().suspend(Position {
-            database: number,
-            after,
-        })
-    });
-    context.reply.array(2);
-    context.reply.bulk(next.to_string().as_bytes());
-    context.reply.array(page.len());
-    for key in &page {
-        context.reply.bulk(key.as_bytes());
-    }
-    Ok(Next::Reply)
+    let page = Page {
+        database: number,
+        count: options.count,
+        wants_strings: options.wants_strings,
+    };
+    let walk = Walk::new(low, high, Direction::Ascending, options.count);
+    let source = Source::Walk(walk);
+    list::<Key>(context, arguments, source, options.pattern, Some(page))
 }
 
-impl<'a> Options<'a> {
-    fn parse(arguments: Arguments<'a>) -> Result<Self, Failure> {
+impl Options {
+    fn parse(arguments: Arguments<'_>) -> Result<Self, Failure> {
         let mut options = Self {
-            pattern: b"*",
+            pattern: None,
             count: DEFAULT_COUNT,
             wants_strings: true,
         };
@@ -97,7 +60,7 @@ impl<'a> Options<'a> {
                     .filter(|count| *count > 0)
                     .ok_or(Failure::SYNTAX)?;
             } else if name.eq_ignore_ascii_case(b"match") {
-                options.pattern = value;
+                options.pattern = Some(arguments.len() - rest.len() - 1);
             } else if name.eq_ignore_ascii_case(b"type") {
                 options.wants_strings = value.eq_ignore_ascii_case(b"string");
             } else {

@@ -1,20 +1,23 @@
 //! Commands on values as strings of bytes.
 
-use super::{Context, Failure, Next, Outcome};
+use super::copying::{Copying, Patched, Patching, answer, at_once, with_value};
+use super::{Context, Failure, Next, Outcome, Step, Work, begin};
+use crate::apart::{LONG, free};
+use crate::limits::REPLY_BATCH;
 use crate::resp::{Arguments, number};
 use std::ops::Range;
-use tremula_store::{Key, TooLong, Update, Value, checked_end};
+use tremula_store::{Changed, Key, Part, Text, TooLong, Update, Value, checked_end};
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     reply_value(context, arguments.get(1));
     Ok(Next::Reply)
 }
 
-/// Copies the value under `key` straight into the output.
+/// Copies the value under `key` straight into the output; a long one is shared.
 fn reply_value(context: &mut Context<'_>, key: &[u8]) {
     let values = context.values();
     let reply = &mut *context.reply;
-    let mut copy = |_, bytes: &[u8]| reply.bulk(bytes);
+    let mut copy = |_, part: Part<'_>| reply.part(&part);
     if !values.read(&Key::from(key), |length| 0..length, &mut copy) {
         reply.null();
     }
@@ -22,13 +25,31 @@ fn reply_value(context: &mut Context<'_>, key: &[u8]) {
 
 pub(super) fn mget(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     context.reply.array(arguments.len() - 1);
-    for key in arguments.skip(1) {
-        reply_value(context, key);
-        if context.reply.is_full() {
-            break;
+    begin(context, arguments, Getting { next: 1 })
+}
+
+/// Writes values while they are sent.
+struct Getting {
+    /// The argument that comes next.
+    next: usize,
+}
+
+impl Work for Getting {
+    fn step(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Step, Failure> {
+        while self.next < arguments.len() {
+            reply_value(context, arguments.get(self.next));
+            self.next += 1;
+            if context.turn.spend(1) || context.reply.len() >= REPLY_BATCH {
+                context.reply.stream();
+                return Ok(Step::Rest);
+            }
         }
+        Ok(Step::Done)
     }
-    Ok(Next::Reply)
 }
 
 /// The condition under which `SET` stores.
@@ -40,25 +61,31 @@ enum Condition {
 }
 
 pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    set_options(arguments)?;
+    with_value(context, arguments, 2, store)
+}
+
+fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> Result<(), Failure> {
     let (condition, wants_old) = set_options(arguments)?;
-    let (key, value) = (Key::from(arguments.get(1)), Value::from(arguments.get(2)));
+    let key = Key::from(arguments.get(1));
     let values = context.values();
     if condition == Condition::Always {
         let old = context.database().insert(key, value);
         if wants_old {
-            reply_old(context, values.taken(old).as_deref());
+            let old = values.taken(old);
+            reply_old(context, old);
         } else {
-            values.dropped(old);
+            drop_value(context, old);
             context.reply.ok();
         }
-        return Ok(Next::Reply);
+        return Ok(());
     }
     let mut value = Some(value);
     let mut old = None;
     let mut stored = false;
     values.update(key, &mut |current| {
         if wants_old {
-            old = current.map(Value::from);
+            old = current.map(|current| Text::Plain(Value::from(current)));
         }
         if current.is_some() != (condition == Condition::IfPresent) {
             return Update::Keep;
@@ -67,11 +94,21 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         value.take().map_or(Update::Keep, Update::Put)
     });
     match (wants_old, stored) {
-        (true, _) => reply_old(context, old.as_deref()),
+        (true, _) => reply_old(context, old),
         (false, true) => context.reply.ok(),
         (false, false) => context.reply.null(),
     }
-    Ok(Next::Reply)
+    Ok(())
+}
+
+/// Drops a value that was taken out of the index. Returns whether it still existed.
+pub(super) fn drop_value(context: &Context<'_>, value: Option<Value>) -> bool {
+    let Some(value) = value else { return false };
+    if value.len() < LONG {
+        return context.values().dropped(Some(value));
+    }
+    free(value.len(), value);
+    true
 }
 
 /// The options of `SET`: when to store, and whether to return the old value.
@@ -100,15 +137,23 @@ fn set_options(arguments: Arguments<'_>) -> Result<(Condition, bool), Failure> {
     Ok((condition, wants_old))
 }
 
-fn reply_old(context: &mut Context<'_>, old: Option<&[u8]>) {
+fn reply_old(context: &mut Context<'_>, old: Option<Text>) {
     match old {
-        Some(old) => context.reply.bulk(old),
+        Some(old) => context.reply.value(old),
         None => context.reply.null(),
     }
 }
 
 pub(super) fn setnx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let (key, value) = (Key::from(arguments.get(1)), Value::from(arguments.get(2)));
+    with_value(context, arguments, 2, store_if_absent)
+}
+
+fn store_if_absent(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    value: Value,
+) -> Result<(), Failure> {
+    let key = Key::from(arguments.get(1));
     let mut value = Some(value);
     let mut stored = false;
     context.values().update(key, &mut |current| {
@@ -119,21 +164,23 @@ pub(super) fn setnx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         }
     });
     context.reply.integer(stored.into());
-    Ok(Next::Reply)
+    Ok(())
 }
 
 pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let (key, value) = (Key::from(arguments.get(1)), Value::from(arguments.get(2)));
-    let old = context.database().insert(key, value);
-    let old = context.values().taken(old);
-    reply_old(context, old.as_deref());
-    Ok(Next::Reply)
+    with_value(context, arguments, 2, |context, arguments, value| {
+        let key = Key::from(arguments.get(1));
+        let old = context.database().insert(key, value);
+        let old = context.values().taken(old);
+        reply_old(context, old);
+        Ok(())
+    })
 }
 
 pub(super) fn getdel(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let old = context.database().remove(&Key::from(arguments.get(1)));
     let old = context.values().taken(old);
-    reply_old(context, old.as_deref());
+    reply_old(context, old);
     Ok(Next::Reply)
 }
 
@@ -141,32 +188,80 @@ pub(super) fn mset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     if arguments.len().is_multiple_of(2) {
         return Err(Failure::arity(context.command));
     }
-    let (database, values) = (context.database(), context.values());
-    for index in (1..arguments.len()).step_by(2) {
-        let value = Value::from(arguments.get(index + 1));
-        values.dropped(database.insert(Key::from(arguments.get(index)), value));
+    let copying = Copying::default();
+    begin(context, arguments, Setting { next: 1, copying })
+}
+
+/// Stores values, each in a step of its own.
+struct Setting {
+    /// The argument with the key that comes next.
+    next: usize,
+    copying: Copying,
+}
+
+impl Work for Setting {
+    fn step(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Step, Failure> {
+        while self.next < arguments.len() {
+            let bytes = arguments.get(self.next + 1);
+            let Some(value) = self.copying.go_on(bytes, context.turn) else {
+                return Ok(Step::Rest);
+            };
+            let key = Key::from(arguments.get(self.next));
+            let old = context.database().insert(key, value);
+            drop_value(context, old);
+            self.next += 2;
+            let is_over = context.turn.spend(1) || context.turn.spend_bytes(bytes.len());
+            if is_over && self.next < arguments.len() {
+                return Ok(Step::Rest);
+            }
+        }
+        context.reply.ok();
+        Ok(Step::Done)
     }
-    context.reply.ok();
-    Ok(Next::Reply)
 }
 
 pub(super) fn strlen(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = Key::from(arguments.get(1));
     let mut count = 0;
-    let mut note = |length, _: &[u8]| count = length;
+    let mut note = |length, _: Part<'_>| count = length;
     context.values().read(&key, |_| 0..0, &mut note);
     context.reply.count(count);
     Ok(Next::Reply)
 }
 
 pub(super) fn append(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let appended = try_append(context, arguments, 0)?;
+    answer(context, arguments, appended)
+}
+
+fn try_append(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    attempts: u32,
+) -> Result<Patched, Failure> {
     let limit = context.server.limits.max_argument.0;
-    let key = Key::from(arguments.get(1));
-    let length = context.values().append(key, arguments.get(2), limit);
-    context
-        .reply
-        .count(length.map_err(|TooLong| Failure::TOO_LONG)?);
-    Ok(Next::Reply)
+    let (key, suffix) = (Key::from(arguments.get(1)), arguments.get(2));
+    let changed = context
+        .values()
+        .append(key, suffix, limit, at_once(attempts));
+    Ok(match changed.map_err(|TooLong| Failure::TOO_LONG)? {
+        Changed::To(length) => {
+            context.turn.spend_bytes(length);
+            Patched::To(length)
+        }
+        Changed::Long(old) => Patched::Goes(Patching {
+            offset: old.len(),
+            old: Some(old),
+            argument: 2,
+            new: Vec::new(),
+            attempts,
+            again: try_append,
+        }),
+    })
 }
 
 pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -175,7 +270,7 @@ pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let key = Key::from(arguments.get(1));
     let values = context.values();
     let reply = &mut *context.reply;
-    let mut copy = |_, bytes: &[u8]| reply.bulk(bytes);
+    let mut copy = |_, part: Part<'_>| reply.part(&part);
     if !values.read(&key, move |length| part(length, first, last), &mut copy) {
         reply.bulk(b"");
     }
@@ -203,33 +298,62 @@ fn part(length: usize, first: i64, last: i64) -> Range<usize> {
 }
 
 pub(super) fn setrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let patched = try_setrange(context, arguments, 0)?;
+    answer(context, arguments, patched)
+}
+
+fn try_setrange(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    attempts: u32,
+) -> Result<Patched, Failure> {
     let offset = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
     let offset = usize::try_from(offset).map_err(|_| Failure::OFFSET)?;
     let patch = arguments.get(3);
     let limit = context.server.limits.max_argument.0;
+    let at_once = at_once(attempts);
+    let values = context.values();
+    let mut is_long = false;
     let mut length = Ok(0);
-    context
-        .values()
-        .update(Key::from(arguments.get(1)), &mut |current| {
-            let current = current.unwrap_or_default();
-            if patch.is_empty() {
-                length = Ok(current.len());
-                return Update::Keep;
-            }
-            let end = checked_end(offset, patch.len(), limit);
-            length = end.map(|end| end.max(current.len()));
-            let (Ok(end), Ok(length)) = (end, length) else {
-                return Update::Keep;
-            };
-            Update::Put(Value::build(length, |bytes| {
-                bytes[..current.len()].copy_from_slice(current);
-                bytes[offset..end].copy_from_slice(patch);
-            }))
-        });
-    context
-        .reply
-        .count(length.map_err(|TooLong| Failure::TOO_LONG)?);
-    Ok(Next::Reply)
+    values.update(Key::from(arguments.get(1)), &mut |current| {
+        let current = current.unwrap_or_default();
+        if patch.is_empty() {
+            length = Ok(current.len());
+            return Update::Keep;
+        }
+        let end = checked_end(offset, patch.len(), limit);
+        length = end.map(|end| end.max(current.len()));
+        let (Ok(end), Ok(length)) = (end, length) else {
+            return Update::Keep;
+        };
+        if length > at_once {
+            is_long = true;
+            return Update::Keep;
+        }
+        Update::Put(Value::build(length, |bytes| {
+            bytes[..current.len()].copy_from_slice(current);
+            bytes[offset..end].copy_from_slice(patch);
+        }))
+    });
+    let length = length.map_err(|TooLong| Failure::TOO_LONG)?;
+    if !is_long {
+        context.turn.spend_bytes(length);
+        return Ok(Patched::To(length));
+    }
+    let key = Key::from(arguments.get(1));
+    let old = context.database().get(&key);
+    if old.as_ref().is_some_and(|old| old.cached().is_some()) {
+        // The cache has its values under locks of its own.
+        return try_setrange(context, arguments, u32::MAX);
+    }
+    Ok(Patched::Goes(Patching {
+        old,
+        offset,
+        argument: 3,
+        new: Vec::new(),
+        attempts,
+        again: try_setrange,
+    }))
 }
 
 #[cfg(test)]

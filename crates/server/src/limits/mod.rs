@@ -11,7 +11,7 @@ pub use clients::{
 };
 use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
-pub use turn::{LONGEST_TURN, SHORTEST_TURN, TURN, Time, TurnLimits};
+pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
 
 /// Clients served at once, as in Redis. An idle client costs a socket and less than
 /// three kilobytes.

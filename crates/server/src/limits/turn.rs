@@ -1,5 +1,6 @@
 //! How long one client has its thread before the others come.
 
+use super::Bytes;
 use std::convert::Infallible;
 use std::time::Duration;
 use std::{fmt, str::FromStr};
@@ -16,12 +17,23 @@ pub const SHORTEST_TURN: Time = Time(Duration::from_micros(10));
 /// With a longer turn, one busy client makes the others of its thread look dead.
 pub const LONGEST_TURN: Time = Time(Duration::from_secs(1));
 
-/// The flags of turns.
+/// Bytes of keys and values that long replies of all clients hold until they are sent. A list of a
+/// million keys with values takes 48 MB, so several clients may have one at once.
+pub const MAX_GATHERED: Bytes = Bytes(256 << 20);
+
+/// Below this, lists of a few thousand keys might be refused.
+pub const LEAST_GATHERED: Bytes = Bytes(64 << 10);
+
+/// The flags of turns, and of what commands that take several turns may hold.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TurnLimits {
     /// Time that a client has its thread before the others come, 10us to 1s
     #[arg(long = "turn", value_name = "TIME", default_value_t = TURN, value_parser = parse_turn)]
     pub time: Time,
+
+    /// Bytes that lists of keys hold until they are sent, of all clients together; 64kb or more
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_GATHERED, value_parser = parse_gathered)]
+    pub max_gathered: Bytes,
 
     /// Refused with a hint.
     #[doc(hidden)]
@@ -33,6 +45,7 @@ impl Default for TurnLimits {
     fn default() -> Self {
         Self {
             time: TURN,
+            max_gathered: MAX_GATHERED,
             search_slice: None,
         }
     }
@@ -45,6 +58,14 @@ fn parse_turn(text: &str) -> Result<Time, String> {
     } else {
         Err(format!("a turn takes {SHORTEST_TURN} to {LONGEST_TURN}"))
     }
+}
+
+fn parse_gathered(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse()?;
+    if bytes.0 < LEAST_GATHERED.0 {
+        return Err(format!("lists may hold {LEAST_GATHERED} at least"));
+    }
+    Ok(bytes)
 }
 
 fn refuse_search_slice(_: &str) -> Result<Infallible, String> {

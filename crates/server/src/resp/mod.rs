@@ -5,5 +5,5 @@ pub(crate) mod number;
 mod reply;
 mod request;
 
-pub(crate) use reply::{Mute, Protocol, Reply};
+pub(crate) use reply::{Mute, Protocol, Reply, too_long};
 pub(crate) use request::{Arguments, ProtocolError, RequestParser};

@@ -1,7 +1,11 @@
 //! The reply encoder, which writes straight into one output buffer.
 
 use super::number::Digits;
+use crate::apart::free;
 use crate::limits::REPLY_BATCH;
+use std::collections::VecDeque;
+use std::ops::Range;
+use tremula_store::{Part, Text};
 
 /// The version of the protocol that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,25 @@ pub(crate) struct Reply {
     /// Where the part begins that an error can still replace. What is before it may be sent.
     start: usize,
     overflowed: bool,
+    /// Whether the reply is sent while it is written, so that the limit does not apply.
+    is_stream: bool,
+    /// Long values that are not sent, in their order.
+    long: VecDeque<Long>,
+    /// The bytes of all of them, and of those that an error can still replace.
+    long_bytes: usize,
+    new_long_bytes: usize,
 }
+
+/// The bytes of a long value, which are shared, not copied. They are sent between the bytes before
+/// this position and those behind it.
+struct Long {
+    at: usize,
+    text: Text,
+    range: Range<usize>,
+}
+
+/// Bytes from which a value is shared. Copying a shorter one takes no longer than a system call.
+const SHARED_FROM: usize = REPLY_BATCH;
 
 /// The capacity that is kept for the next replies of a pipeline. One long reply does not keep its
 /// memory.
@@ -62,6 +84,10 @@ impl Reply {
             sent: 0,
             start: 0,
             overflowed: false,
+            is_stream: false,
+            long: VecDeque::new(),
+            long_bytes: 0,
+            new_long_bytes: 0,
         }
     }
 
@@ -72,7 +98,7 @@ impl Reply {
 
     /// The bytes that are written and not sent.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.bytes.len() - self.sent + self.long_bytes
     }
 
     /// Makes room for short replies.
@@ -80,17 +106,38 @@ impl Reply {
         self.bytes.reserve(bytes);
     }
 
-    /// The bytes that may be sent now.
+    /// The next bytes that may be sent now.
     pub(crate) fn unsent(&self) -> &[u8] {
-        &self.bytes[self.sent..self.start]
+        match self.long.front() {
+            Some(long) if long.at >= self.start => &self.bytes[self.sent..self.start],
+            Some(long) if long.at > self.sent => &self.bytes[self.sent..long.at],
+            Some(long) => &long.text[long.range.clone()],
+            None => &self.bytes[self.sent..self.start],
+        }
     }
 
     /// Notes that some of the [unsent](Self::unsent) bytes have been sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
+        if let Some(long) = self.long.front_mut()
+            && long.at == self.sent
+            && long.at < self.start
+        {
+            long.range.start += bytes;
+            self.long_bytes -= bytes;
+            if long.range.is_empty()
+                && let Some(long) = self.long.pop_front()
+            {
+                free(long.text.len(), long.text);
+            }
+            return;
+        }
         self.sent += bytes;
         if self.sent == self.start {
             self.bytes.drain(..self.sent);
             self.bytes.shrink_to(KEPT);
+            for long in &mut self.long {
+                long.at -= self.sent;
+            }
             self.sent = 0;
             self.start = 0;
         }
@@ -100,6 +147,7 @@ impl Reply {
     pub(crate) fn release(&mut self) {
         debug_assert_eq!(self.len(), 0);
         self.bytes = Vec::new();
+        self.long = VecDeque::new();
     }
 
     /// Begins the next command, which may be the one whose reply is left out.
@@ -111,30 +159,33 @@ impl Reply {
         };
     }
 
-    /// Lets what has been written be sent. An error can then replace only what comes behind it, and
-    /// the limit counts from there: at the beginning of a command's reply, or in the middle of one
-    /// that cannot fail any more.
-    pub(crate) fn commit(&mut self) {
+    /// Begins the reply to a command. An error replaces only what comes from here.
+    pub(crate) fn begin(&mut self) {
+        self.commit();
+        self.is_stream = false;
+    }
+
+    /// Lets what has been written be sent while the rest of the reply is written. From now on the
+    /// command cannot fail, and the limit does not apply.
+    pub(crate) fn stream(&mut self) {
+        self.commit();
+        self.is_stream = true;
+    }
+
+    fn commit(&mut self) {
         self.start = self.bytes.len();
+        self.new_long_bytes = 0;
     }
 
     /// Ends a command's reply. If it did not keep to the limit, an error replaces it.
     pub(crate) fn finish(&mut self) {
         if self.overflowed {
             let limit = std::mem::replace(&mut self.limit, usize::MAX);
-            let text = format!(
-                "ERR reply exceeds the output buffer limit of {limit} bytes (--max-output-buffer)"
-            );
-            self.fail(text.as_bytes());
+            self.fail(too_long(limit).as_bytes());
             self.bytes.shrink_to(KEPT);
             self.limit = limit;
         }
         self.commit();
-    }
-
-    /// Whether the reply has exceeded its limit, so that more of it is not needed.
-    pub(crate) fn is_full(&self) -> bool {
-        self.overflowed
     }
 
     /// Whether `more` bytes are written: replies are, and they still fit. If they do not fit, the
@@ -143,7 +194,8 @@ impl Reply {
         if matches!(self.mute, Mute::On | Mute::Skip) {
             return false;
         }
-        let fits = more <= self.limit.saturating_sub(self.bytes.len() - self.start);
+        let written = self.bytes.len() - self.start + self.new_long_bytes;
+        let fits = self.is_stream || more <= self.limit.saturating_sub(written);
         self.overflowed |= !fits;
         fits
     }
@@ -197,7 +249,12 @@ impl Reply {
 
     /// Replaces what the current command has written by an error.
     pub(crate) fn fail(&mut self, text: &[u8]) {
+        debug_assert!(!self.is_stream, "a part may have been sent");
         self.bytes.truncate(self.start);
+        while let Some(long) = self.long.pop_back_if(|long| long.at >= self.start) {
+            self.long_bytes -= long.range.len();
+        }
+        self.new_long_bytes = 0;
         self.overflowed = false;
         self.error(text);
     }
@@ -217,6 +274,38 @@ impl Reply {
             self.bytes.reserve(bytes.len() + 32);
             self.length(b'$', bytes.len());
             self.bytes.extend_from_slice(bytes);
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// A value as a bulk string. A long one is shared.
+    pub(crate) fn value(&mut self, text: Text) {
+        if text.len() < SHARED_FROM {
+            self.bulk(&text);
+        } else {
+            let whole = 0..text.len();
+            self.share(text, whole);
+        }
+    }
+
+    /// A part of a value as a bulk string. A long one is shared.
+    pub(crate) fn part(&mut self, part: &Part<'_>) {
+        if part.bytes().len() < SHARED_FROM {
+            self.bulk(part.bytes());
+        } else {
+            let (text, range) = part.share();
+            self.share(text, range);
+        }
+    }
+
+    fn share(&mut self, text: Text, range: Range<usize>) {
+        let length = range.len();
+        if self.fits(length + 32) {
+            self.length(b'$', length);
+            let at = self.bytes.len();
+            self.long.push_back(Long { at, text, range });
+            self.long_bytes += length;
+            self.new_long_bytes += length;
             self.bytes.extend_from_slice(b"\r\n");
         }
     }
@@ -267,29 +356,22 @@ impl Reply {
             Protocol::Resp3 => self.length(b'~', length),
         }
     }
+}
 
-    /// The position of an array whose length is known only after its elements are written.
-    pub(crate) fn open_array(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Inserts the header in front of the elements written since [`open_array`](Self::open_array).
-    pub(crate) fn close_array(&mut self, opened: usize, length: usize) {
-        let end = self.bytes.len();
-        self.array(length);
-        let header = self.bytes.len() - end;
-        self.bytes[opened..].rotate_right(header);
-    }
+/// The error in the place of a reply that does not keep to the limit.
+pub(crate) fn too_long(limit: usize) -> String {
+    format!("ERR reply exceeds the output buffer limit of {limit} bytes (--max-output-buffer)")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tremula_store::Value;
 
     fn encoded(protocol: Protocol, write: impl FnOnce(&mut Reply)) -> String {
         let mut reply = Reply::new(1000);
         reply.protocol = protocol;
-        reply.commit();
+        reply.begin();
         write(&mut reply);
         reply.finish();
         String::from_utf8(reply.bytes).unwrap()
@@ -326,31 +408,18 @@ mod tests {
     }
 
     #[test]
-    fn an_array_can_be_counted_afterwards() {
-        let text = encoded(Protocol::Resp2, |reply| {
-            reply.ok();
-            let opened = reply.open_array();
-            for _ in 0..12 {
-                reply.integer(1);
-            }
-            reply.close_array(opened, 12);
-        });
-        assert_eq!(text, format!("+OK\r\n*12\r\n{}", ":1\r\n".repeat(12)));
-    }
-
-    #[test]
     fn only_what_no_error_can_replace_is_sent() {
         let mut reply = Reply::new(1000);
-        reply.commit();
+        reply.begin();
         reply.ok();
         reply.finish();
-        reply.commit();
+        reply.begin();
         reply.array(2);
         assert_eq!(reply.unsent(), b"+OK\r\n");
         reply.sent(5);
         assert!(reply.unsent().is_empty());
         reply.integer(1);
-        reply.commit();
+        reply.stream();
         assert_eq!(reply.unsent(), b"*2\r\n:1\r\n");
         reply.sent(3);
         reply.integer(2);
@@ -363,22 +432,65 @@ mod tests {
         reply.release();
     }
 
+    /// Everything that may be sent, sent in pieces.
+    fn sent(reply: &mut Reply) -> Vec<u8> {
+        let mut all = Vec::new();
+        while !reply.unsent().is_empty() {
+            let piece = reply.unsent().len().min(50_000);
+            all.extend_from_slice(&reply.unsent()[..piece]);
+            reply.sent(piece);
+        }
+        all
+    }
+
+    #[test]
+    fn long_values_are_sent_in_their_places_without_a_copy() {
+        let long = vec![b'x'; SHARED_FROM];
+        let bulk = [b"$65536\r\n", &long[..], b"\r\n"].concat();
+        let value = || Text::Plain(Value::from(&long[..]));
+        let mut reply = Reply::new(2 * SHARED_FROM);
+        reply.begin();
+        reply.ok();
+        reply.value(value());
+        reply.finish();
+        reply.begin();
+        reply.value(value());
+        assert!(reply.bytes.capacity() < SHARED_FROM);
+        assert_eq!(sent(&mut reply), [b"+OK\r\n", &bulk[..]].concat());
+        reply.value(value());
+        assert!(reply.overflowed, "shared bytes count");
+        reply.finish();
+        reply.begin();
+        reply.value(value());
+        reply.finish();
+        let error = [b"-", too_long(2 * SHARED_FROM).as_bytes(), b"\r\n"].concat();
+        assert_eq!(sent(&mut reply), [&error[..], &bulk].concat());
+        assert_eq!(reply.len(), 0);
+        reply.begin();
+        reply.stream();
+        for _ in 0..5 {
+            reply.value(value());
+        }
+        reply.finish();
+        assert_eq!(sent(&mut reply), bulk.repeat(5), "a stream has no limit");
+    }
+
     #[test]
     fn a_reply_beyond_the_limit_becomes_one_error() {
         let mut reply = Reply::new(50);
         for _ in 0..2 {
-            reply.commit();
+            reply.begin();
             reply.bulk(&[b'x'; 10]);
             reply.finish();
-            assert!(!reply.is_full(), "the limit is for one reply");
+            assert!(!reply.overflowed, "the limit is for one reply");
         }
-        reply.commit();
+        reply.begin();
         for _ in 0..20 {
             reply.bulk(&[b'x'; 10]);
         }
-        assert!(reply.is_full());
+        assert!(reply.overflowed);
         reply.finish();
-        reply.commit();
+        reply.begin();
         reply.ok();
         reply.finish();
         let text = String::from_utf8(reply.bytes).unwrap();

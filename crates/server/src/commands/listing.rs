@@ -1,0 +1,360 @@
+//! Long lists of keys: `KEYS`, `SCAN` and `RANGE`.
+//!
+//! The protocol wants the number of elements before the elements. So a list is gathered first and
+//! written afterwards, both in steps of one turn. What is gathered is not the reply but the keys,
+//! or keys and values, as the index has them: long ones are shared, and each takes the size of its
+//! type. They are written when the client has read what was written before.
+
+use super::{Context, Failure, Outcome, Step, Work, begin};
+use crate::glob::{Matching, STEPS_PER_BYTE, TooManySteps};
+use crate::limits::REPLY_BATCH;
+use crate::resp::{Arguments, Protocol, too_long};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tremula_store::{Held, Key, Position, Value, Walk};
+
+/// The most bytes that an element takes in a reply besides its own.
+const OVERHEAD: usize = 32;
+
+/// Elements in one piece of what is gathered.
+const PIECE: usize = 1024;
+
+/// Steps of a match between two looks at the clock, some microseconds.
+const STEPS_PER_LOOK: usize = 4096;
+
+/// One element of a list.
+pub(super) trait Element: Send + 'static {
+    fn of(entry: (Key, Value)) -> Self;
+
+    /// The bytes that it takes in a reply. A value in the cache does not count.
+    fn length(&self) -> usize;
+
+    fn write(self, context: &mut Context<'_>);
+
+    /// The elements of the reply's array for each of these.
+    fn width(protocol: Protocol) -> usize;
+}
+
+impl Element for Key {
+    fn of((key, _): (Key, Value)) -> Self {
+        key
+    }
+
+    fn length(&self) -> usize {
+        self.as_bytes().len() + OVERHEAD
+    }
+
+    fn write(self, context: &mut Context<'_>) {
+        context.reply.bulk(self.as_bytes());
+    }
+
+    fn width(_: Protocol) -> usize {
+        1
+    }
+}
+
+impl Element for (Key, Value) {
+    fn of(entry: (Key, Value)) -> Self {
+        entry
+    }
+
+    fn length(&self) -> usize {
+        self.0.length() + self.1.len() + OVERHEAD
+    }
+
+    /// A value that has been evicted since is empty, because the entry existed.
+    fn write(self, context: &mut Context<'_>) {
+        let (key, value) = self;
+        let text = context.values().text(&key, &value);
+        if context.reply.protocol == Protocol::Resp3 {
+            context.reply.array(2);
+        }
+        context.reply.bulk(key.as_bytes());
+        match text {
+            Some(text) => context.reply.value(text),
+            None => context.reply.bulk(b""),
+        }
+    }
+
+    fn width(protocol: Protocol) -> usize {
+        match protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 1,
+        }
+    }
+}
+
+/// What long lists of all clients hold, in bytes.
+#[derive(Default)]
+pub(crate) struct Gathering(AtomicUsize);
+
+impl Gathering {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The elements of one list.
+struct Gathered<E> {
+    pieces: VecDeque<std::vec::IntoIter<E>>,
+    open: Vec<E>,
+    count: usize,
+    /// What the pieces count in the sum of all clients. A list of one piece is not counted.
+    counted: usize,
+    all: Arc<Gathering>,
+}
+
+impl<E> Gathered<E> {
+    fn new(all: &Arc<Gathering>) -> Self {
+        Self {
+            pieces: VecDeque::new(),
+            open: Vec::new(),
+            count: 0,
+            counted: 0,
+            all: Arc::clone(all),
+        }
+    }
+
+    /// Adds an element, unless all clients would hold more than `most` bytes.
+    fn push(&mut self, element: E, most: usize) -> Result<(), Failure> {
+        if self.open.len() == PIECE {
+            self.count_bytes(PIECE * size_of::<E>(), most)?;
+            let full = std::mem::take(&mut self.open);
+            self.pieces.push_back(full.into_iter());
+        }
+        self.open.push(element);
+        self.count += 1;
+        Ok(())
+    }
+
+    fn count_bytes(&mut self, bytes: usize, most: usize) -> Result<(), Failure> {
+        let before = self.all.0.fetch_add(bytes, Relaxed);
+        self.counted += bytes;
+        if before.saturating_add(bytes) <= most {
+            return Ok(());
+        }
+        let text = format!(
+            "OOM the long replies of all clients hold {before} bytes, and may hold {most} \
+             (--max-gathered); ask for less at once, with LIMIT or SCAN"
+        );
+        Err(Failure::Owned(text.into_bytes()))
+    }
+
+    fn pop(&mut self) -> Option<E> {
+        loop {
+            let Some(piece) = self.pieces.front_mut() else {
+                if self.open.is_empty() {
+                    return None;
+                }
+                let last = std::mem::take(&mut self.open);
+                self.pieces.push_back(last.into_iter());
+                continue;
+            };
+            if let Some(element) = piece.next() {
+                return Some(element);
+            }
+            self.pieces.pop_front();
+            let freed = self.counted.min(PIECE * size_of::<E>());
+            self.counted -= freed;
+            self.all.0.fetch_sub(freed, Relaxed);
+        }
+    }
+}
+
+impl<E> Drop for Gathered<E> {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.counted, Relaxed);
+    }
+}
+
+/// Where the entries come from.
+pub(super) enum Source {
+    Walk(Walk),
+    /// Copies of one moment, which count as held.
+    Copies {
+        copies: std::vec::IntoIter<(Key, Value)>,
+        _held: Held,
+    },
+}
+
+/// What makes a list a page of `SCAN`.
+pub(super) struct Page {
+    pub(super) database: usize,
+    /// Keys that the page looks at.
+    pub(super) count: usize,
+    /// Whether keys of the requested type can exist.
+    pub(super) wants_strings: bool,
+}
+
+/// A list on its way.
+pub(super) struct Listing<E> {
+    source: Source,
+    /// The argument with the pattern.
+    pattern: Option<usize>,
+    /// The entry whose match goes on.
+    current: Option<((Key, Value), Matching)>,
+    page: Option<Page>,
+    seen: usize,
+    gathered: Gathered<E>,
+    /// The bytes of the reply.
+    bytes: usize,
+    is_written: bool,
+}
+
+/// Answers with a list.
+pub(super) fn list<E: Element>(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    source: Source,
+    pattern: Option<usize>,
+    page: Option<Page>,
+) -> Outcome {
+    let listing = Listing::<E>::new(context, source, pattern, page);
+    begin(context, arguments, listing)
+}
+
+impl<E: Element> Listing<E> {
+    pub(super) fn new(
+        context: &Context<'_>,
+        source: Source,
+        pattern: Option<usize>,
+        page: Option<Page>,
+    ) -> Self {
+        Self {
+            source,
+            pattern,
+            current: None,
+            page,
+            seen: 0,
+            gathered: Gathered::new(&context.server.gathering),
+            bytes: 0,
+            is_written: false,
+        }
+    }
+
+    /// The next entry, with its match so far.
+    fn next(&mut self, context: &mut Context<'_>) -> Option<((Key, Value), Matching)> {
+        if let Some(current) = self.current.take() {
+            return Some(current);
+        }
+        let entry = match &mut self.source {
+            Source::Walk(walk) => {
+                if walk.at_hand() == 0 {
+                    // Copies a batch.
+                    let entry = walk.next(context.database());
+                    context.turn.spend(walk.at_hand());
+                    entry
+                } else {
+                    walk.next(context.database())
+                }
+            }
+            Source::Copies { copies, .. } => copies.next(),
+        };
+        entry.map(|entry| (entry, Matching::default()))
+    }
+
+    /// Gathers until the end or the end of the turn. Returns the key that a next page goes on
+    /// behind, if it came to the end of the page.
+    fn gather(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Option<Option<Key>>, Failure> {
+        let limits = &context.server.limits;
+        let (longest, most) = (limits.max_output_buffer.0, limits.turn.max_gathered.0);
+        while let Some((entry, mut matching)) = self.next(context) {
+            let is_match = match self.pattern {
+                None => true,
+                Some(pattern) => {
+                    let (pattern, key) = (arguments.get(pattern), entry.0.as_bytes());
+                    let answer = matching.go_on(pattern, key, STEPS_PER_LOOK);
+                    match answer.map_err(|TooManySteps| exploded(key))? {
+                        Some(answer) => answer,
+                        None => {
+                            self.current = Some((entry, matching));
+                            if context.turn.look() {
+                                return Ok(None);
+                            }
+                            continue;
+                        }
+                    }
+                }
+            };
+            self.seen += 1;
+            let is_last = self
+                .page
+                .as_ref()
+                // A page may end early, and must not exceed the output buffer.
+                .is_some_and(|page| self.seen == page.count || self.bytes > longest / 2);
+            let last = is_last.then(|| entry.0.clone());
+            if is_match && self.page.as_ref().is_none_or(|page| page.wants_strings) {
+                let element = E::of(entry);
+                self.bytes += element.length();
+                if self.page.is_none() && self.bytes > longest {
+                    return Err(Failure::Owned(too_long(longest).into_bytes()));
+                }
+                self.gathered.push(element, most)?;
+            }
+            if last.is_some() {
+                return Ok(Some(last));
+            }
+            if context.turn.spend(1) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(None))
+    }
+
+    fn write_header(&self, context: &mut Context<'_>, last: Option<Key>) {
+        if let Some(page) = &self.page {
+            let next = last.map_or(0, |after| {
+                context.server.store.cursors().suspend(Position {
+                    database: page.database,
+                    after,
+                })
+            });
+            context.reply.array(2);
+            context.reply.bulk(next.to_string().as_bytes());
+        }
+        let width = E::width(context.reply.protocol);
+        context.reply.array(self.gathered.count * width);
+    }
+}
+
+fn exploded(key: &[u8]) -> Failure {
+    let text = format!(
+        "ERR the pattern takes more than {STEPS_PER_BYTE} steps a byte, the limit of a match, on a \
+         key of {} bytes",
+        key.len()
+    );
+    Failure::Owned(text.into_bytes())
+}
+
+impl<E: Element> Work for Listing<E> {
+    fn step(
+        &mut self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+    ) -> Result<Step, Failure> {
+        if !self.is_written {
+            let Some(last) = self.gather(context, arguments)? else {
+                return Ok(Step::Rest);
+            };
+            if let Source::Copies { copies, .. } = &mut self.source {
+                // All of them have been gathered.
+                *copies = Vec::new().into_iter();
+            }
+            self.write_header(context, last);
+            self.is_written = true;
+        }
+        while let Some(element) = self.gathered.pop() {
+            element.write(context);
+            if context.turn.spend(1) || context.reply.len() >= REPLY_BATCH {
+                context.reply.stream();
+                return Ok(Step::Rest);
+            }
+        }
+        Ok(Step::Done)
+    }
+}
