@@ -67,7 +67,7 @@ type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;
 enum Snapshot<E> {
     Begins(Option<Wanted>),
     Copies(Receiver<Copied>),
-    Lists(Listing<E>),
+    Lists(Box<Listing<E>>),
 }
 
 impl<E: Element> Snapshot<E> {
@@ -114,7 +114,7 @@ impl<E: Element> Work for Snapshot<E> {
                 }
                 Self::Copies(copied) => {
                     let copied = copied.try_recv().map_err(|_| Failure::STOPPING)?;
-                    *self = Self::Lists(Self::list(context, copied)?);
+                    *self = Self::Lists(Box::new(Self::list(context, copied)?));
                 }
                 Self::Lists(listing) => return listing.step(context, arguments),
             }

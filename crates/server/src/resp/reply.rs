@@ -251,7 +251,8 @@ impl Reply {
     pub(crate) fn fail(&mut self, text: &[u8]) {
         debug_assert!(!self.is_stream, "a part may have been sent");
         self.bytes.truncate(self.start);
-        while let Some(long) = self.long.pop_back_if(|long| long.at >= self.start) {
+        let kept = self.long.partition_point(|long| long.at < self.start);
+        for long in self.long.drain(kept..) {
             self.long_bytes -= long.range.len();
         }
         self.new_long_bytes = 0;
