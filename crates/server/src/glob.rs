@@ -26,9 +26,9 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> Result<bool, TooManySteps>
 
 /// A match of one text with one pattern, which may stop in the middle.
 ///
-/// It takes at most `pattern.len() * text.len()` steps, of one byte of the pattern each: when a byte
-/// does not match, only the last star takes one more byte. Earlier stars need not, because the last
-/// star can skip whatever they could. Beyond [`STEPS_PER_BYTE`] it is an error.
+/// It takes at most `pattern.len() * text.len()` steps, of one byte of the pattern each: when a
+/// byte does not match, only the last star takes one more byte. Earlier stars need not, because the
+/// last star can skip whatever they could. Beyond [`STEPS_PER_BYTE`] it is an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Matching {
     /// Positions in the pattern and in the text.

@@ -49,8 +49,8 @@ pub const ONE_MOMENT: usize = LAST_BATCH;
 const BATCH: usize = ONE_MOMENT + 1;
 
 /// A walk over up to `limit` entries of a range, which may stop after any entry and go on later. Up
-/// to [`ONE_MOMENT`] entries, it is of one moment. A longer one copies batches: each batch is of one
-/// moment, and later batches are of later moments. Keys come in strict order, and a key that is
+/// to [`ONE_MOMENT`] entries, it is of one moment. A longer one copies batches: each batch is of
+/// one moment, and later batches are of later moments. Keys come in strict order, and a key that is
 /// present throughout is visited.
 pub struct Walk {
     low: Bound<Key>,

@@ -63,8 +63,11 @@ pub(super) fn circles(files: &[(String, String)]) -> Vec<Vec<String>> {
 fn module_of(path: &str) -> Option<Path> {
     let path = path.strip_suffix(".rs")?;
     let mut module: Path = path.split('/').map(str::to_owned).collect();
+    if module.iter().any(|name| name == "tests") {
+        return None;
+    }
     match module.last().map(String::as_str) {
-        Some("tests" | "main") => return None,
+        Some("main") => return None,
         Some("mod" | "lib") => module.truncate(module.len() - 1),
         _ => {}
     }
