@@ -30,6 +30,9 @@ pub(crate) struct Clients {
     /// Clients that the server closed, for `INFO`.
     pub(crate) closed: AtomicU64,
     pub(crate) pause: Pause,
+    /// Held while clients are chosen and closed for the total, so that two threads do not both
+    /// close clients for the same excess.
+    choice: Mutex<()>,
     buffer_limit: usize,
     soft_limit: usize,
 }
@@ -44,6 +47,7 @@ impl Clients {
             buffered: AtomicUsize::new(0),
             closed: AtomicU64::new(0),
             pause: Pause::default(),
+            choice: Mutex::default(),
             buffer_limit: match limits.clients.max_client_buffers.0 {
                 0 => usize::MAX,
                 limit => limit,
@@ -136,6 +140,7 @@ impl Clients {
 
     /// Closes the largest clients until all buffers are within their limit.
     pub(crate) fn keep_within_limit(&self) {
+        let _choice = lock(&self.choice);
         let excess = self.held().saturating_sub(self.buffer_limit);
         if excess > 0 {
             self.close_largest(excess);
