@@ -188,8 +188,8 @@ fn clients_are_closed_by_every_filter() {
 #[test]
 fn unfinished_arguments_of_several_clients_stay_within_the_total() {
     const PART: usize = 1 << 20;
-    // Buffers grow by doubling, to up to 5.2 MiB here. So the exempt one and another always fit, and
-    // seven never do.
+    // Buffers grow by doubling, to up to 5.2 MiB here. So the exempt one and another always fit,
+    // and seven never do.
     const LIMIT: u64 = 11 << 20;
     // The operator's own buffer counts while its command runs.
     const OWN: u64 = 64 << 10;
