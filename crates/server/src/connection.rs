@@ -4,7 +4,7 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
-use crate::apart::{self, Job, LONG, free};
+use crate::apart::{self, Job, LONG, MANY, free};
 use crate::clients::{Buffers, Client, State, Unblock};
 use crate::commands::{self, Lent, Next, Receive, Session, Unfinished};
 use crate::limits::REPLY_BATCH;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tremula_store::Lease;
+use tremula_store::{Lease, Value};
 
 /// Bytes requested in one read, as in Redis, so that a deep pipeline takes one system call.
 const READ_SIZE: usize = 16 << 10;
@@ -41,9 +41,9 @@ const MESSAGE_HEADER: usize = 32;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 16 << 20;
 
-struct Connection<'a> {
-    server: &'a Arc<Shared>,
-    client: &'a Client,
+struct Connection {
+    server: Arc<Shared>,
+    client: Arc<Client>,
     session: Session,
     parser: RequestParser,
     /// Received bytes. The first `consumed` ones are done.
@@ -51,6 +51,10 @@ struct Connection<'a> {
     consumed: usize,
     /// The first request in the input that is not done, if it has begun.
     begun: Option<Begun>,
+    /// The length of that request, if it begins on the thread apart.
+    long: Option<usize>,
+    /// Whether this is the thread apart.
+    is_apart: bool,
     output: Reply,
     turn: Turn,
 }
@@ -77,18 +81,8 @@ enum Pause {
 }
 
 /// Serves a client until it leaves, breaks the protocol, or the server shuts down.
-pub(crate) async fn serve(server: &Arc<Shared>, client: &Client) {
-    let mut connection = Connection {
-        server,
-        client,
-        session: Session::default(),
-        parser: RequestParser::new(&server.limits),
-        input: Vec::new(),
-        consumed: 0,
-        begun: None,
-        output: Reply::new(server.limits.max_output_buffer.0),
-        turn: Turn::begin(server.limits.turn.time.0),
-    };
+pub(crate) async fn serve(server: &Arc<Shared>, client: &Arc<Client>) {
+    let mut connection = Connection::new(server, client);
     if let Err(error) = connection.run().await {
         tracing::debug!(client = client.id, %error, "connection lost");
     }
@@ -96,9 +90,32 @@ pub(crate) async fn serve(server: &Arc<Shared>, client: &Client) {
         // It may hold much.
         free(LONG, connection.begun);
     }
+    if connection.session.holds_much() {
+        let session = connection.session;
+        let job: Job = Box::new(|_| drop(session));
+        // Its place stays taken meanwhile, so that clients that come and go do not pile up what is to
+        // be freed.
+        Box::pin(apart::run(server, job)).await;
+    }
 }
 
-impl Connection<'_> {
+impl Connection {
+    fn new(server: &Arc<Shared>, client: &Arc<Client>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            client: Arc::clone(client),
+            session: Session::default(),
+            parser: RequestParser::new(&server.limits),
+            input: Vec::new(),
+            consumed: 0,
+            begun: None,
+            long: None,
+            is_apart: false,
+            output: Reply::new(server.limits.max_output_buffer.0),
+            turn: Turn::begin(server.limits.turn.time.0),
+        }
+    }
+
     async fn run(&mut self) -> io::Result<()> {
         loop {
             if !self.read().await? {
@@ -106,7 +123,11 @@ impl Connection<'_> {
             }
             self.client.set_state(State::Working);
             loop {
-                let pause = self.run_commands();
+                let pause = if self.is_long() {
+                    Box::pin(self.run_apart()).await
+                } else {
+                    self.run_commands()
+                };
                 self.send().await?;
                 if self.client.ending().is_some() {
                     return self.part().await;
@@ -115,7 +136,7 @@ impl Connection<'_> {
                     Pause::Idle => break,
                     Pause::Send => {
                         if let Some(job) = self.apart() {
-                            Box::pin(apart::run(self.server, job)).await;
+                            Box::pin(apart::run(&self.server, job)).await;
                             self.turn.again();
                         }
                     }
@@ -156,7 +177,7 @@ impl Connection<'_> {
             unsent: self.output.len(),
             output: self.output.capacity(),
         };
-        self.server.clients.publish(self.client, buffers);
+        self.server.clients.publish(&self.client, buffers);
     }
 
     /// What the thread apart does for the command that has begun.
@@ -183,7 +204,7 @@ impl Connection<'_> {
             self.wait_until(TcpStream::poll_read_ready).await?;
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
-            self.input.reserve(READ_SIZE);
+            self.make_room().await;
             match self.client.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Ok(false),
                 // The turn goes on, so that a client that never stops sending does not starve the
@@ -201,11 +222,27 @@ impl Connection<'_> {
         }
     }
 
+    /// Makes room for one read. A long input is copied for it, on the thread apart.
+    async fn make_room(&mut self) {
+        let is_full = self.input.capacity() - self.input.len() < READ_SIZE;
+        if is_full && self.input.len() >= LONG {
+            let mut input = std::mem::take(&mut self.input);
+            let grow = move || {
+                input.reserve(READ_SIZE);
+                input
+            };
+            self.input = Box::pin(apart::away(grow)).await.unwrap_or_default();
+        } else {
+            self.input.reserve(READ_SIZE);
+        }
+    }
+
     /// Moves an unfinished command to the front of its buffer, and frees the room that it does not
     /// need while the client is waited for.
     fn release_buffers(&mut self) {
         if self.consumed == self.input.len() {
-            self.input = Vec::new();
+            let input = std::mem::take(&mut self.input);
+            free(input.capacity(), input);
         } else {
             self.input.drain(..self.consumed);
             if self.input.len() < READ_SIZE / 4 {
@@ -216,15 +253,43 @@ impl Connection<'_> {
         self.output.release();
     }
 
-    /// Runs the commands that have arrived, until the turn is over or the replies are long.
+    /// Whether the next step of the first request may take long.
+    fn is_long(&self) -> bool {
+        let goes_on = self.begun.as_ref();
+        self.long.is_some() || goes_on.is_some_and(|begun| begun.command.is_long)
+    }
+
+    /// Runs a step of the first request on the thread apart. The whole connection goes there, but
+    /// for its socket, which the worker watches.
+    async fn run_apart(&mut self) -> Pause {
+        let idle = Self::new(&self.server, &self.client);
+        let mut connection = std::mem::replace(self, idle);
+        let run = move || {
+            connection.is_apart = true;
+            connection.turn.again();
+            let pause = connection.run_commands();
+            connection.is_apart = false;
+            (connection, pause)
+        };
+        let Some((connection, pause)) = apart::away(run).await else {
+            return Pause::Close;
+        };
+        *self = connection;
+        self.turn.again();
+        pause
+    }
+
+    /// Runs the commands that have arrived, until the turn is over or the replies are long. On the
+    /// thread apart, runs one.
     fn run_commands(&mut self) -> Pause {
         self.output.reserve(REPLY_SIZE);
         let mut ran = 0;
         let pause = loop {
             let unread = &self.input[self.consumed..];
-            let (length, unfinished) = match self.begun.take() {
-                Some(begun) => (begun.length, Some(begun.command)),
-                None => match self.parser.parse(unread) {
+            let (length, unfinished) = match (self.begun.take(), self.long.take()) {
+                (Some(begun), _) => (begun.length, Some(begun.command)),
+                (None, Some(length)) => (length, None),
+                (None, None) => match self.parser.parse(unread) {
                     Ok(Some(length)) => (length, None),
                     Ok(None) if unread.len() > self.server.limits.max_query_buffer.0 => {
                         let limit = self.server.limits.max_query_buffer.0;
@@ -239,11 +304,12 @@ impl Connection<'_> {
             if arguments.len() > 0 {
                 let written = self.output.len();
                 let lent = &mut Lent {
-                    server: self.server,
-                    client: self.client,
+                    server: &self.server,
+                    client: &self.client,
                     session: &mut self.session,
                     reply: &mut self.output,
                     turn: &mut self.turn,
+                    is_apart: self.is_apart,
                 };
                 next = match unfinished {
                     Some(command) => commands::go_on(lent, command, arguments),
@@ -259,6 +325,11 @@ impl Connection<'_> {
                 self.begun = Some(Begun { length, command });
                 break Pause::Send;
             }
+            if let Next::Apart = next {
+                self.long = Some(length);
+                ran -= 1;
+                break Pause::Send;
+            }
             self.parser.next();
             if let Next::Paused = next {
                 // The command stays in the input, and is parsed again after the pause.
@@ -268,7 +339,9 @@ impl Connection<'_> {
             match next {
                 Next::Receive(receive) => break Pause::Receive(receive),
                 Next::Close => break Pause::Close,
-                _ if self.turn.is_over() || self.output.len() >= REPLY_BATCH => break Pause::Send,
+                _ if self.is_apart || self.turn.is_over() || self.output.len() >= REPLY_BATCH => {
+                    break Pause::Send;
+                }
                 _ => (),
             }
         };
@@ -351,12 +424,42 @@ impl Connection<'_> {
         } else if lease.taken().is_empty() && receive.post.is_dropped() {
             self.output.fail(&receive.dropped().text());
         } else {
-            self.write_messages(&mut lease, receive.as_list);
+            self.receive_more(&mut lease, receive.count).await;
+            self.write_messages(&mut lease, receive.as_list).await;
         }
         self.output.finish();
-        self.send().await?;
-        lease.delivered();
-        Ok(())
+        let sent = self.send().await;
+        if lease.holds_messages() {
+            free(LONG, lease);
+        } else if sent.is_ok() {
+            let messages = lease.delivered();
+            if messages.len() >= MANY {
+                free(LONG, messages);
+            }
+        }
+        sent
+    }
+
+    /// Takes the rest of the messages that are there, as far as the client wants them and the reply has
+    /// room.
+    async fn receive_more(&mut self, lease: &mut Lease, count: usize) {
+        let most = self.server.limits.max_output_buffer.0 / 2;
+        let size = |messages: &[Value]| -> usize {
+            let sizes = messages.iter().map(|one| one.len() + MESSAGE_HEADER);
+            sizes.sum()
+        };
+        let mut bytes = size(lease.taken());
+        // A mailbox of which nothing came, because the time is over, gets no second look.
+        while !lease.taken().is_empty() && lease.taken().len() < count && bytes < most {
+            let before = lease.taken().len();
+            if lease.receive_more((count - before).min(MANY)) == 0 {
+                break;
+            }
+            bytes += size(&lease.taken()[before..]);
+            if self.turn.look() {
+                self.give_way().await;
+            }
+        }
     }
 
     /// Waits until there is a message, the time is over, the mailbox is dropped, or the client has
@@ -375,7 +478,7 @@ impl Connection<'_> {
                 None => std::future::pending().await,
             }
         };
-        let (client, input) = (self.client, &mut self.input);
+        let (client, input) = (&self.client, &mut self.input);
         let mut had_to_wait = false;
         let mut how = None;
         let unblocked = client.unblocked();
@@ -401,7 +504,7 @@ impl Connection<'_> {
         };
         tokio::select! {
             biased;
-            () = lease.receive(receive.count) => (),
+            () = lease.receive(receive.count.min(MANY)) => (),
             () = timeout => (),
             by = unblocked => how = Some(by),
             ended = hangup => ended?,
@@ -420,7 +523,7 @@ impl Connection<'_> {
     }
 
     /// Writes the taken messages as the reply, as many as it has room for.
-    fn write_messages(&mut self, lease: &mut Lease, as_list: bool) {
+    async fn write_messages(&mut self, lease: &mut Lease, as_list: bool) {
         let mut room = self.server.limits.max_output_buffer.0 / 2;
         let fitting = lease
             .taken()
@@ -442,6 +545,9 @@ impl Connection<'_> {
                 self.output.array(messages.len());
                 for message in messages {
                     self.output.bulk(message);
+                    if self.turn.spend(1) || self.turn.spend_bytes(message.len()) {
+                        self.give_way().await;
+                    }
                 }
             }
         }

@@ -131,6 +131,11 @@ impl Post {
         self.sender.len() + self.returned.load(SeqCst)
     }
 
+    /// Whether it may own tables, which end with it.
+    pub fn is_owner(&self) -> bool {
+        self.estate.lock().is_some()
+    }
+
     /// Whether it was dropped. Messages sent after that are lost.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
@@ -263,6 +268,20 @@ impl Lease {
         }
     }
 
+    /// Takes up to `count` more messages that are there, and returns how many.
+    pub fn receive_more(&mut self, count: usize) -> usize {
+        let Some(receiver) = &mut self.receiver else {
+            return 0;
+        };
+        let before = self.taken.len();
+        let waiting = receiver.returned.len().min(count);
+        self.taken.extend(receiver.returned.drain(..waiting));
+        self.post.returned.fetch_sub(waiting, SeqCst);
+        let left = count - waiting;
+        self.taken.extend(receiver.mailbox.try_iter().take(left));
+        self.taken.len() - before
+    }
+
     /// The messages received and not delivered yet.
     pub fn taken(&self) -> &[Value] {
         &self.taken
@@ -274,9 +293,15 @@ impl Lease {
         self.give_back(others);
     }
 
-    /// Forgets the taken messages, which the client has received.
-    pub fn delivered(mut self) {
-        self.taken.clear();
+    /// Returns the taken messages, which the client has received, to be dropped.
+    pub fn delivered(mut self) -> Vec<Value> {
+        std::mem::take(&mut self.taken)
+    }
+
+    /// Whether dropping this drops many messages, because the mailbox was dropped.
+    #[must_use]
+    pub fn holds_messages(&self) -> bool {
+        self.post.is_dropped() && self.post.len() > 0
     }
 
     fn give_back(&mut self, messages: Vec<Value>) {

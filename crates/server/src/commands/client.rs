@@ -2,6 +2,7 @@
 
 use super::table::{ADMIN, ANY_TIME, CLIENT, CONNECTION, Command, NOTHING};
 use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe};
+use crate::apart::MANY;
 use crate::clients::{Client, Ending, Unblock};
 use crate::resp::{Arguments, Mute, number};
 use std::sync::Arc;
@@ -304,10 +305,13 @@ fn kill(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
         Filter::parse(arguments)?
     };
     let clients = &context.server.clients;
-    let candidates = match filter.id {
+    let candidates: Vec<_> = match filter.id {
         Some(id) => clients.get(id).into_iter().collect(),
         None => clients.list(),
     };
+    if candidates.len() >= MANY && !context.is_apart {
+        return Ok(Next::Apart);
+    }
     let me = context.client.id;
     let mut killed = 0;
     let mut kills_me = false;

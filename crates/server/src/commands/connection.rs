@@ -127,6 +127,9 @@ pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 }
 
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    if context.session.ets.is_owner() && !context.is_apart {
+        return Ok(Next::Apart);
+    }
     context.session.database = 0;
     context.session.ets.reset();
     context.reply.protocol = Protocol::Resp2;

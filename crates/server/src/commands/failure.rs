@@ -13,6 +13,9 @@ pub(crate) enum Failure {
     Owned(Vec<u8>),
     /// A browser's request, made by a page that attacks a Redis port. It gets no answer.
     Attack,
+    /// No failure: the command may take long, has changed nothing yet, and begins again on the
+    /// thread apart.
+    Long,
 }
 
 /// How many bytes of a client's input an error repeats.
@@ -55,7 +58,7 @@ impl Failure {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
             Self::Owned(text) => Cow::Owned(text),
-            Self::Attack => Cow::Borrowed(b"ERR"),
+            Self::Attack | Self::Long => Cow::Borrowed(b"ERR"),
         }
     }
 

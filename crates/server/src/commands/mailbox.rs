@@ -1,6 +1,7 @@
 //! The commands of mailboxes.
 
 use super::{Context, Failure, Next, Outcome};
+use crate::apart::MANY;
 use crate::resp::{Arguments, number};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,6 +60,11 @@ impl Senders {
             self.by_name.insert(name.into(), Outgoing { post, sender });
         }
         self.by_name.get(name).ok_or_else(|| unknown(name))
+    }
+
+    /// The number of senders.
+    pub(super) fn count(&self) -> usize {
+        self.by_name.len()
     }
 
     /// Removes the senders whose mailboxes were dropped, if their number has doubled since the last
@@ -219,6 +225,10 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 /// `MAILBOX.DROP name`: returns the number of messages that were in the mailbox.
 pub(super) fn drop(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
+    let post = find(context, name)?;
+    if !context.is_apart && (post.len() >= MANY || post.is_owner()) {
+        return Ok(Next::Apart);
+    }
     let left = context.server.store.mailboxes().remove(name);
     context.reply.count(left.ok_or_else(|| unknown(name))?);
     Ok(Next::Reply)

@@ -19,6 +19,7 @@ mod table;
 mod transaction;
 mod work;
 
+use crate::apart::MANY;
 use crate::clients::Client;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
@@ -57,8 +58,17 @@ pub(crate) struct Context<'a> {
     pub(crate) reply: &'a mut Reply,
     /// The turn of this connection.
     pub(crate) turn: &'a mut Turn,
+    /// Whether this is the thread apart, where a step may take long.
+    pub(crate) is_apart: bool,
     /// The running command, by its full name.
     pub(crate) command: &'static Command,
+}
+
+impl Session {
+    /// Whether it may take long to drop this.
+    pub(crate) fn holds_much(&self) -> bool {
+        self.ets.is_owner() || self.senders.count() >= MANY
+    }
 }
 
 impl<'a> Context<'a> {
@@ -85,6 +95,8 @@ pub(crate) enum Next {
     Work(Unfinished),
     /// Sends the replies so far, and runs the command after a pause.
     Paused,
+    /// Sends the replies so far, and runs the command on the thread apart. It has not begun.
+    Apart,
     /// Sends the replies and closes.
     Close,
 }
@@ -99,6 +111,7 @@ pub(crate) struct Lent<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) reply: &'a mut Reply,
     pub(crate) turn: &'a mut Turn,
+    pub(crate) is_apart: bool,
 }
 
 impl Lent<'_> {
@@ -109,7 +122,21 @@ impl Lent<'_> {
             session: self.session,
             reply: self.reply,
             turn: self.turn,
+            is_apart: self.is_apart,
             command,
+        }
+    }
+
+    /// Notes what runs on the worker's thread, for the watchdog.
+    fn enter(&self, command: &'static Command) {
+        if !self.is_apart {
+            self.client.enter(command);
+        }
+    }
+
+    fn leave(&self) {
+        if !self.is_apart {
+            self.client.leave();
         }
     }
 }
@@ -122,12 +149,17 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     if found.as_ref().is_ok_and(|command| pause.holds(command)) {
         return Next::Paused;
     }
+    let is_long = |command: &&Command| !lent.is_apart && command.is_long(arguments);
+    if found.as_ref().is_ok_and(is_long) {
+        return Next::Apart;
+    }
+    let mute = lent.reply.mute;
     lent.reply.next_command();
     let outcome = found.and_then(|command| {
         lent.session.last_command = command.full_name;
-        lent.client.enter(command);
+        lent.enter(command);
         let outcome = (command.run)(&mut lent.context(command), arguments);
-        lent.client.leave();
+        lent.leave();
         if command.is_short() {
             lent.turn.spend(1);
         } else {
@@ -135,6 +167,10 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         }
         outcome
     });
+    if let Ok(Next::Apart) = outcome {
+        // It has no reply yet.
+        lent.reply.mute = mute;
+    }
     end(lent, outcome)
 }
 
@@ -144,15 +180,21 @@ pub(crate) fn go_on(
     mut unfinished: Unfinished,
     arguments: Arguments<'_>,
 ) -> Next {
-    let client = lent.client;
-    client.enter(unfinished.command);
+    lent.enter(unfinished.command);
     let context = &mut lent.context(unfinished.command);
     let step = unfinished.work.step(context, arguments);
-    client.leave();
-    client.is_active();
+    lent.leave();
+    lent.client.is_active();
     let outcome = match step {
         Ok(Step::Done) => Ok(Next::Reply),
-        Ok(Step::Rest) => Ok(Next::Work(unfinished)),
+        Ok(Step::Rest) => {
+            unfinished.is_long = false;
+            Ok(Next::Work(unfinished))
+        }
+        Ok(Step::Long) => {
+            unfinished.is_long = true;
+            Ok(Next::Work(unfinished))
+        }
         Ok(Step::Apart(job)) => {
             unfinished.apart = Some(job);
             Ok(Next::Work(unfinished))
@@ -166,7 +208,7 @@ pub(crate) fn go_on(
 fn end(lent: &mut Lent<'_>, outcome: Outcome) -> Next {
     let reply = &mut *lent.reply;
     let next = match outcome {
-        Ok(next @ (Next::Work(_) | Next::Receive(_))) => return next,
+        Ok(next @ (Next::Work(_) | Next::Receive(_) | Next::Apart)) => return next,
         Ok(next) => next,
         Err(Failure::Attack) => {
             tracing::warn!(

@@ -4,6 +4,7 @@ use super::{
     Context, Outcome, client, connection, counters, describe, ets, info, keys, mailbox, ordered,
     scan, strings, transaction,
 };
+use crate::apart::{LONG, LONG_WORDS, MANY};
 use crate::resp::Arguments;
 
 /// One command, or one subcommand of one.
@@ -131,6 +132,16 @@ impl Command {
     /// the steps that it counts itself.
     pub(crate) fn is_short(&self) -> bool {
         self.keys.last == 1 || self.flags.contains(&"fast")
+    }
+
+    /// Whether reading these arguments may take long, so that the command begins on the thread
+    /// apart.
+    pub(crate) fn is_long(&self, arguments: Arguments<'_>) -> bool {
+        let long = match self.group {
+            "ets" | "server" => LONG_WORDS,
+            _ => LONG,
+        };
+        arguments.size() >= long || arguments.len() >= MANY
     }
 
     /// A number that stands for the command in an atomic variable; never 0.

@@ -26,6 +26,8 @@ pub(crate) enum Step {
     Done,
     /// The turn is over, or a long part of the reply can be sent.
     Rest,
+    /// As [`Rest`](Self::Rest), and the next step goes to the thread apart, because it may take long.
+    Long,
     /// Goes on once the thread apart has done this.
     Apart(Job),
 }
@@ -36,6 +38,8 @@ pub(crate) struct Unfinished {
     pub(super) work: Box<dyn Work>,
     /// What the thread apart does before the next step.
     pub(crate) apart: Option<Job>,
+    /// Whether the thread apart does the next step.
+    pub(crate) is_long: bool,
 }
 
 /// Begins a command that may take longer than a turn.
@@ -44,15 +48,17 @@ pub(super) fn begin(
     arguments: Arguments<'_>,
     mut work: impl Work + 'static,
 ) -> Outcome {
-    let apart = match work.step(context, arguments)? {
+    let (apart, is_long) = match work.step(context, arguments)? {
         Step::Done => return Ok(Next::Reply),
-        Step::Rest => None,
-        Step::Apart(job) => Some(job),
+        Step::Rest => (None, false),
+        Step::Long => (None, true),
+        Step::Apart(job) => (Some(job), false),
     };
     Ok(Next::Work(Unfinished {
         command: context.command,
         work: Box::new(work),
         apart,
+        is_long,
     }))
 }
 

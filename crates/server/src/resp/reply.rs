@@ -134,12 +134,22 @@ impl Reply {
         self.sent += bytes;
         if self.sent == self.start {
             self.bytes.drain(..self.sent);
-            self.bytes.shrink_to(KEPT);
+            self.shrink();
             for long in &mut self.long {
                 long.at -= self.sent;
             }
             self.sent = 0;
             self.start = 0;
+        }
+    }
+
+    /// Frees room that a long reply has needed.
+    fn shrink(&mut self) {
+        if self.bytes.capacity() > KEPT && self.bytes.len() <= KEPT {
+            let mut kept = Vec::with_capacity(KEPT);
+            kept.extend_from_slice(&self.bytes);
+            let bytes = std::mem::replace(&mut self.bytes, kept);
+            free(bytes.capacity(), bytes);
         }
     }
 
@@ -182,7 +192,7 @@ impl Reply {
         if self.overflowed {
             let limit = std::mem::replace(&mut self.limit, usize::MAX);
             self.fail(too_long(limit).as_bytes());
-            self.bytes.shrink_to(KEPT);
+            self.shrink();
             self.limit = limit;
         }
         self.commit();

@@ -65,6 +65,11 @@ impl<'a> Arguments<'a> {
         self.spans.len()
     }
 
+    /// The bytes of the request, up to the end of the last argument.
+    pub(crate) fn size(self) -> usize {
+        self.spans.last().map_or(0, |span| span.end)
+    }
+
     /// The argument at `index`; empty if the request has fewer.
     pub(crate) fn get(self, index: usize) -> &'a [u8] {
         self.spans

@@ -110,6 +110,12 @@ impl Gate {
         })
     }
 
+    /// Whether a thread holds the gate exclusively now.
+    #[inline]
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.version.load(Ordering::Relaxed) & EXCLUSIVE != 0
+    }
+
     #[inline]
     pub(super) fn is_deleted(&self) -> bool {
         self.version.load(Ordering::Acquire) & DELETED != 0

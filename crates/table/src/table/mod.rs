@@ -368,6 +368,26 @@ impl Table {
         self.shared.is_deleted()
     }
 
+    /// Whether the table has had a row of 65,536 elements or more since it was last cleared, so that
+    /// copying or freeing a row may take longer than anything else that a call does.
+    #[must_use]
+    pub fn has_wide_rows(&self) -> bool {
+        self.shared.row_sizes.have_wide()
+    }
+
+    /// The key of a row of this table; `None` if the row is too short to have one.
+    #[must_use]
+    pub fn key_of<'a>(&self, row: &'a Tuple) -> Option<&'a Term> {
+        row.get(self.shared.layout.key_position)
+    }
+
+    /// Whether another thread changes many rows of the table in one step at this moment, so that most
+    /// calls would wait.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.shared.gate.is_exclusive()
+    }
+
     /// Gives the table another name: Erlang's `rename/2`.
     ///
     /// # Errors

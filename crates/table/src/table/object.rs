@@ -5,7 +5,8 @@ use super::gate::Deleted;
 use super::options::proper;
 use super::store::Garbage;
 use super::{Kept, Kind, Right, Shared, Table, no_table};
-use crate::term::{IntoTerm, List, Term, Tuple};
+use crate::term::{Exact, IntoTerm, List, Term, Tuple};
+use std::collections::{HashMap, HashSet};
 use tremula_index::Update;
 
 /// How an insertion treats a key that exists.
@@ -137,10 +138,15 @@ impl Table {
         if present == Present::Stays && rows.iter().any(has_key) {
             return Ok(false);
         }
-        for row in rows {
-            shared.put(row, Present::Goes);
-        }
+        shared.put_all(rows);
         Ok(true)
+    }
+
+    /// Whether more than `most` rows have this key. Takes time in proportion to `most`. Fails if the
+    /// caller [may not read](super#errors).
+    pub fn has_more_rows(&self, key: &Term, most: usize) -> Result<bool> {
+        let kept = self.kept(key, "lookup")?;
+        Ok(kept.is_some_and(|kept| self.shared.layout.has_more_rows(&kept, most)))
     }
 
     /// What is kept under a key.
@@ -379,6 +385,45 @@ impl Shared {
                 put
             }
         }
+    }
+
+    /// Puts rows into the store, later ones behind earlier ones. The caller holds the gate exclusively.
+    pub(super) fn put_all(&self, rows: Vec<Tuple>) {
+        if self.options.kind != Kind::Bag {
+            for row in rows {
+                self.put(row, Present::Goes);
+            }
+            return;
+        }
+        // To look for each row among all others with its key would take the square of their number.
+        let mut by_key: HashMap<Exact, Vec<Tuple>> = HashMap::new();
+        for row in rows {
+            self.row_sizes.note(row.len());
+            let key = Exact(self.layout.key_of(&row).clone());
+            by_key.entry(key).or_default().push(row);
+        }
+        for (Exact(key), rows) in by_key {
+            self.put_all_under(self.layout.new_key(&key), &rows);
+        }
+    }
+
+    /// Puts rows with one key into a bag.
+    fn put_all_under(&self, key: Term, rows: &[Tuple]) {
+        let layout = &self.layout;
+        let its_key = key.clone();
+        let mut count = 0;
+        self.store.update(key, &mut |older| {
+            let there = older.map_or_else(Vec::new, |older| layout.rows(&its_key, older));
+            let exact = |row: &Tuple| Exact(Term::Tuple(row.clone()));
+            let mut seen: HashSet<_> = there.iter().map(exact).collect();
+            let mut kept = None;
+            for row in rows.iter().filter(|row| seen.insert(exact(row))) {
+                kept = Some(layout.keep_one_more(kept.as_ref().or(older), row.clone()));
+                count += 1;
+            }
+            kept.map_or(Update::Keep, Update::Put)
+        });
+        self.count(count);
     }
 
     fn put_in_bag(&self, key: Term, row: &Tuple, only_new: bool) -> bool {

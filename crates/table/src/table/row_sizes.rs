@@ -1,13 +1,21 @@
 //! Whether all rows of a table have one size.
 
 use crate::match_spec::RowSize;
-use tremula_sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The sizes of all rows that a table has had since it was last cleared.
 ///
 /// All accesses are relaxed, because the [gate](super::gate) orders them: a thread notes a size
 /// while it holds the gate, and a decision is made by a thread that holds the gate exclusively.
-pub(super) struct RowSizes(AtomicUsize);
+pub(super) struct RowSizes {
+    /// The size, [`NONE`] or [`SEVERAL`].
+    only: AtomicUsize,
+    /// Whether there was a row of [`WIDE`] elements.
+    wide: AtomicBool,
+}
+
+/// From this number of elements, copying or freeing a row takes long: they take a mebibyte.
+const WIDE: usize = 1 << 16;
 
 /// The table has had no row. No row has this size, because a row has a key.
 const NONE: usize = 0;
@@ -17,26 +25,39 @@ const SEVERAL: usize = usize::MAX;
 
 impl RowSizes {
     pub(super) const fn new() -> Self {
-        Self(AtomicUsize::new(NONE))
+        Self {
+            only: AtomicUsize::new(NONE),
+            wide: AtomicBool::new(false),
+        }
     }
 
     /// Notes the size of a row that is about to be put. Only reads if it knows the size already.
     #[inline]
     pub(super) fn note(&self, size: usize) {
-        let known = self.0.load(Relaxed);
+        if size >= WIDE {
+            self.wide.store(true, Relaxed);
+        }
+        let known = self.only.load(Relaxed);
         if known == size || known == SEVERAL {
             return;
         }
-        if let Err(known) = self.0.compare_exchange(NONE, size, Relaxed, Relaxed)
+        if let Err(known) = self.only.compare_exchange(NONE, size, Relaxed, Relaxed)
             && known != size
         {
-            self.0.store(SEVERAL, Relaxed);
+            self.only.store(SEVERAL, Relaxed);
         }
     }
 
     /// Forgets the sizes. The caller holds the gate exclusively, and the table has no rows.
     pub(super) fn forget(&self) {
-        self.0.store(NONE, Relaxed);
+        self.only.store(NONE, Relaxed);
+        self.wide.store(false, Relaxed);
+    }
+
+    /// Whether a row was so long that copying or freeing it takes long.
+    #[inline]
+    pub(super) fn have_wide(&self) -> bool {
+        self.wide.load(Relaxed)
     }
 
     /// Whether all rows have this size. The answer is certain if the caller holds the gate
@@ -44,7 +65,7 @@ impl RowSizes {
     pub(super) fn are(&self, size: RowSize) -> bool {
         match size {
             RowSize::Any => true,
-            RowSize::Only(size) => [NONE, size].contains(&self.0.load(Relaxed)),
+            RowSize::Only(size) => [NONE, size].contains(&self.only.load(Relaxed)),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
-use super::object::Present;
 use super::store::{Edge, Entry, Span};
 use super::{Kept, Right, Table, no_table};
 use crate::term::{Term, Tuple};
@@ -80,9 +79,7 @@ impl Table {
         }
         let exclusive = self.enter_exclusive(FUNCTION)?;
         let garbage = self.clear();
-        for row in rows {
-            self.shared.put(row, Present::Goes);
-        }
+        self.shared.put_all(rows);
         drop(exclusive);
         drop(garbage);
         Ok(())

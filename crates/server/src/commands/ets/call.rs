@@ -2,6 +2,7 @@
 
 use super::super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use super::writing::{AT_ONCE, Bounded, Writing, write};
+use crate::apart::MANY;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use crate::turn::Turn;
@@ -32,6 +33,8 @@ pub(super) struct Call<'a> {
     pub(super) server: &'a Shared,
     /// The connection.
     pub(super) owner: &'a Owner,
+    /// Whether this is the thread apart.
+    is_apart: bool,
     terms: Vec<Term>,
 }
 
@@ -41,10 +44,44 @@ pub(super) enum Progress {
     Slices(Slices),
 }
 
-/// A call that may take long. It goes on, by at least one row, as long as the given function
-/// returns true after each row, and returns the value when it is done.
-pub(super) type Slices =
-    Box<dyn FnMut(&mut dyn FnMut() -> bool) -> Result<Option<Value>, Failure> + Send>;
+/// A call that may take long.
+pub(super) struct Slices {
+    run: Run,
+    /// The table that it visits.
+    table: Option<Table>,
+    /// Whether one row may take long.
+    is_long: bool,
+}
+
+/// Goes on, by at least one row, as long as the given function returns true after each row, and
+/// returns the value when it is done.
+type Run = Box<dyn FnMut(&mut dyn FnMut() -> bool) -> Result<Option<Value>, Failure> + Send>;
+
+impl Slices {
+    pub(super) fn new(
+        run: impl FnMut(&mut dyn FnMut() -> bool) -> Result<Option<Value>, Failure> + Send + 'static,
+    ) -> Self {
+        Self {
+            run: Box::new(run),
+            table: None,
+            is_long: false,
+        }
+    }
+
+    /// A call that visits this table; one row may take long.
+    pub(super) fn over(self, table: &Table, is_long: bool) -> Self {
+        Self {
+            table: Some(table.clone()),
+            is_long,
+            ..self
+        }
+    }
+
+    /// Whether the next row may take long.
+    fn is_long(&self) -> bool {
+        self.is_long || self.table.as_ref().is_some_and(Table::is_busy)
+    }
+}
 
 /// The value of a call.
 pub(super) enum Value {
@@ -72,6 +109,12 @@ enum State {
 
 impl Work for InSlices {
     fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
+        if let State::Working(slices) = &self.state
+            && !context.is_apart
+            && slices.is_long()
+        {
+            return Ok(Step::Long);
+        }
         let limit = context.server.limits.max_output_buffer.0;
         let (reply, format) = (&mut *context.reply, self.format);
         let mut pace = Pace::new(context.turn);
@@ -79,7 +122,7 @@ impl Work for InSlices {
         loop {
             match &mut self.state {
                 State::Working(slices) => {
-                    let Some(value) = slices(may_go_on)? else {
+                    let Some(value) = (slices.run)(may_go_on)? else {
                         return Ok(Step::Rest);
                     };
                     self.state = State::Writing(match value {
@@ -183,9 +226,14 @@ pub(super) fn answer_in_slices(
         function,
         server,
         owner: context.session.ets.owner(server),
+        is_apart: context.is_apart,
         terms,
     };
-    let (progress, format) = (run(&call)?, context.session.ets.format);
+    let progress = match run(&call) {
+        Err(Failure::Long) => return Ok(Next::Apart),
+        progress => progress?,
+    };
+    let format = context.session.ets.format;
     match progress {
         Progress::Value(value) if value.heap_bytes() <= AT_ONCE => {
             let limit = server.limits.max_output_buffer.0;
@@ -252,10 +300,32 @@ impl Call<'_> {
         self.terms.get(argument.wrapping_sub(1)..).unwrap_or(&[])
     }
 
-    /// The table that the first argument names.
+    /// The table that the first argument names. If it is busy, the call waits on the thread apart.
     pub(super) fn table(&self) -> Result<Table, Failure> {
         let named = self.owner.find(self.term(1)?);
-        named.ok_or_else(|| self.wrong(1, Problem::NoTable))
+        let table = named.ok_or_else(|| self.wrong(1, Problem::NoTable))?;
+        self.is_long(table.is_busy())?;
+        Ok(table)
+    }
+
+    /// Goes to the thread apart if the call may take long. It must not have changed anything yet.
+    pub(super) fn is_long(&self, is_long: bool) -> Result<(), Failure> {
+        if is_long && !self.is_apart {
+            return Err(Failure::Long);
+        }
+        Ok(())
+    }
+
+    /// As [`is_long`](Self::is_long), for a step over all rows of a table.
+    pub(super) fn all_rows(&self, table: &Table) -> Result<(), Failure> {
+        self.is_long(!self.is_apart && table.size()? > MANY)
+    }
+
+    /// As [`is_long`](Self::is_long), for a step over all rows with a key. Only a bag may have many.
+    pub(super) fn rows_of(&self, table: &Table, key: &Term) -> Result<(), Failure> {
+        // A caller that may not read learns it from the step.
+        let has_many = || table.has_more_rows(key, MANY).unwrap_or(false);
+        self.is_long(!self.is_apart && table.kind().is_bag() && has_many())
     }
 
     /// The name in an argument.

@@ -10,6 +10,8 @@ use tremula_table::{FileProblem, Term};
 /// The file in the server's directory that an argument names. A name is one component of a path, so
 /// it cannot lead out of the directory.
 fn path(call: &Call<'_>, argument: usize) -> Result<PathBuf, Failure> {
+    // The disk may take its time.
+    call.is_long(true)?;
     let term = call.term(argument)?;
     let Some(directory) = &call.server.table_directory else {
         let refused = "ERR this server keeps no files of tables; --table-directory names a \

@@ -57,6 +57,11 @@ impl Session {
         quota.map_or(0, AtomQuota::made)
     }
 
+    /// Whether it may own tables, or fix them.
+    pub(in super::super) fn is_owner(&self) -> bool {
+        self.owner.is_some()
+    }
+
     fn limits(&mut self, server: &Shared) -> &Limits {
         let limits = || server.limits.terms.of_connection();
         self.limits.get_or_insert_with(limits)

@@ -4,12 +4,16 @@ use super::super::{Context, Failure, Outcome};
 use super::call::{Call, answer};
 use crate::resp::Arguments;
 use tremula_table::term::{Atom, Tuple};
-use tremula_table::{BadArgument, Table, Term};
+use tremula_table::{BadArgument, Kind, Table, Term};
 
 type Run = fn(&Call<'_>, Table) -> Result<Term, Failure>;
 
 fn on_table(context: &mut Context<'_>, arguments: Arguments<'_>, most: usize, run: Run) -> Outcome {
-    answer(context, arguments, most, |call| run(call, call.table()?))
+    answer(context, arguments, most, |call| {
+        let table = call.table()?;
+        call.is_long(table.has_wide_rows())?;
+        run(call, table)
+    })
 }
 
 pub(super) fn list_of(rows: Vec<Tuple>) -> Term {
@@ -18,19 +22,34 @@ pub(super) fn list_of(rows: Vec<Tuple>) -> Term {
 
 pub(in super::super) fn insert(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        looks_for(call, &table, call.term(2)?)?;
         table.insert(call.term(2)?.clone())?;
         Ok(true.into())
     })
 }
 
+/// Goes to the thread apart if an insertion looks for a row among many: in a bag, where no row is
+/// there twice.
+fn looks_for(call: &Call<'_>, table: &Table, rows: &Term) -> Result<(), Failure> {
+    match rows {
+        _ if table.kind() != Kind::Bag => Ok(()),
+        Term::Tuple(row) => table
+            .key_of(row)
+            .map_or(Ok(()), |key| call.rows_of(table, key)),
+        _ => call.all_rows(table),
+    }
+}
+
 pub(in super::super) fn insert_new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        looks_for(call, &table, call.term(2)?)?;
         Ok(table.insert_new(call.term(2)?.clone())?.into())
     })
 }
 
 pub(in super::super) fn lookup(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        call.rows_of(&table, call.term(2)?)?;
         Ok(list_of(table.lookup(call.term(2)?)?))
     })
 }
@@ -42,6 +61,7 @@ pub(in super::super) fn lookup_element(
 ) -> Outcome {
     on_table(context, arguments, 4, |call, table| {
         let (key, position) = (call.term(2)?, call.position(3)?);
+        call.rows_of(&table, key)?;
         Ok(match call.get(4) {
             None => table.lookup_element(key, position)?,
             Some(default) => table.lookup_element_or(key, position, default.clone())?,
@@ -57,6 +77,7 @@ pub(in super::super) fn member(context: &mut Context<'_>, arguments: Arguments<'
 
 pub(in super::super) fn take(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        call.rows_of(&table, call.term(2)?)?;
         Ok(list_of(table.take(call.term(2)?)?))
     })
 }
@@ -66,6 +87,11 @@ pub(in super::super) fn delete_object(
     arguments: Arguments<'_>,
 ) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        if let Term::Tuple(row) = call.term(2)?
+            && let Some(key) = table.key_of(row)
+        {
+            call.rows_of(&table, key)?;
+        }
         table.delete_object(call.term(2)?)?;
         Ok(true.into())
     })
@@ -104,6 +130,14 @@ fn key_or_end(key: Result<Option<Term>, BadArgument>) -> Result<Term, Failure> {
     Ok(key?.unwrap_or_else(|| Atom::END_OF_TABLE.into()))
 }
 
+/// Goes to the thread apart if a key that is not known yet may have many rows.
+fn rows_of_any(call: &Call<'_>, table: &Table) -> Result<(), Failure> {
+    if table.kind().is_bag() {
+        call.all_rows(table)?;
+    }
+    Ok(())
+}
+
 type KeyAndRows = Option<(Term, Vec<Tuple>)>;
 
 fn rows_or_end(found: Result<KeyAndRows, BadArgument>) -> Result<Term, Failure> {
@@ -137,7 +171,8 @@ pub(in super::super) fn first_lookup(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    on_table(context, arguments, 1, |_, table| {
+    on_table(context, arguments, 1, |call, table| {
+        rows_of_any(call, &table)?;
         rows_or_end(table.first_lookup())
     })
 }
@@ -146,7 +181,8 @@ pub(in super::super) fn last_lookup(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    on_table(context, arguments, 1, |_, table| {
+    on_table(context, arguments, 1, |call, table| {
+        rows_of_any(call, &table)?;
         rows_or_end(table.last_lookup())
     })
 }
@@ -156,6 +192,7 @@ pub(in super::super) fn next_lookup(
     arguments: Arguments<'_>,
 ) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        rows_of_any(call, &table)?;
         rows_or_end(table.next_lookup(call.term(2)?))
     })
 }
@@ -165,6 +202,7 @@ pub(in super::super) fn prev_lookup(
     arguments: Arguments<'_>,
 ) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
+        rows_of_any(call, &table)?;
         rows_or_end(table.prev_lookup(call.term(2)?))
     })
 }

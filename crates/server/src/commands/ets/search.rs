@@ -5,12 +5,15 @@
 //! use it.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, Progress, Value, answer, answer_in_slices, bad};
+use super::call::{Call, Progress, Slices, Value, answer, answer_in_slices, bad};
+use crate::apart::MANY;
 use crate::resp::Arguments;
 use std::ops::ControlFlow;
 use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
-use tremula_table::{Action, Chunk, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal};
+use tremula_table::{
+    Action, Chunk, Kind, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal,
+};
 
 /// What a search is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,10 +65,23 @@ fn begin(
     action: Action,
 ) -> Result<Progress, Failure> {
     let source = call.term(2)?;
-    Ok(searching(call, table.traverse(spec, action), by, source))
+    let is_long = is_long(table, action)?;
+    let slices = searching(call, table.traverse(spec, action), by, source);
+    Ok(Progress::Slices(slices.over(table, is_long)))
 }
 
-fn searching(call: &Call<'_>, traversal: Traversal, by: By, source: &Term) -> Progress {
+/// Whether one step of a search may take long: a key of a bag may have many rows, and a whole range
+/// of keys of an `ordered_set` may be deleted at once.
+fn is_long(table: &Table, action: Action) -> Result<bool, Failure> {
+    let may_be = match table.kind() {
+        Kind::Bag | Kind::DuplicateBag => true,
+        Kind::OrderedSet => action == Action::Delete,
+        Kind::Set => false,
+    };
+    Ok(table.has_wide_rows() || may_be && table.size()? > MANY)
+}
+
+fn searching(call: &Call<'_>, traversal: Traversal, by: By, source: &Term) -> Slices {
     let source = source.clone();
     in_slices(call, traversal, move |found| value(found, by, &source))
 }
@@ -75,9 +91,9 @@ fn in_slices(
     call: &Call<'_>,
     traversal: Traversal,
     finish: impl Fn(Found) -> Value + Send + 'static,
-) -> Progress {
+) -> Slices {
     let mut left = Some(traversal.named(call.function));
-    Progress::Slices(Box::new(move |may_go_on| {
+    Slices::new(move |may_go_on| {
         let Some(traversal) = left.take() else {
             return Ok(None);
         };
@@ -88,7 +104,7 @@ fn in_slices(
             }
             ControlFlow::Break(found) => Some(finish(found)),
         })
-    }))
+    })
 }
 
 fn value(found: Found, by: By, source: &Term) -> Value {
@@ -151,7 +167,13 @@ fn go_on(call: &Call<'_>) -> Result<Progress, Failure> {
         .compile(call, source)
         .map_err(|error| bad(call.function, 1, error))?;
     let rest = table.repair_continuation(place, &spec)?;
-    Ok(searching(call, table.traverse_on(&rest), by, source))
+    let action = Action::Select {
+        reverse: false,
+        limit: None,
+    };
+    let is_long = is_long(&table, action)?;
+    let slices = searching(call, table.traverse_on(&rest), by, source);
+    Ok(Progress::Slices(slices.over(&table, is_long)))
 }
 
 pub(in super::super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -187,8 +209,10 @@ pub(in super::super) fn match_delete(
         let (table, pattern) = (call.table()?, call.term(2)?);
         let spec = MatchSpec::from_pattern(pattern, Returns::True);
         let spec = spec.map_err(|error| bad(call.function, 2, error))?;
+        let is_long = is_long(&table, Action::Delete)?;
         let traversal = table.traverse(spec, Action::Delete);
-        Ok(in_slices(call, traversal, |_| Term::from(true).into()))
+        let slices = in_slices(call, traversal, |_| Term::from(true).into());
+        Ok(Progress::Slices(slices.over(&table, is_long)))
     })
 }
 
@@ -231,8 +255,9 @@ pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments
             reverse: false,
             limit: None,
         };
-        let traversal = table.traverse(every_row, action);
-        Ok(searching(call, traversal, By::Row, &Term::NIL))
+        let is_long = is_long(&table, action)?;
+        let slices = searching(call, table.traverse(every_row, action), By::Row, &Term::NIL);
+        Ok(Progress::Slices(slices.over(&table, is_long)))
     })
 }
 
@@ -272,7 +297,7 @@ pub(in super::super) fn match_spec_run(
         let (function, spec, bounds) = (call.function, spec(call, By::Spec, 2)?, call.bounds());
         let mut left = list.iter().cloned().collect::<Vec<_>>().into_iter();
         let mut found = Vec::new();
-        Ok(Progress::Slices(Box::new(move |may_go_on| {
+        Ok(Progress::Slices(Slices::new(move |may_go_on| {
             let mut matcher = spec.matcher().bounded(bounds);
             for term in left.by_ref() {
                 found.extend(matcher.run_term(&term));

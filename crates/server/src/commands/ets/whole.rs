@@ -1,11 +1,13 @@
 //! Commands about a table: making, naming, owning and ending one.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, Progress, answer, answer_in_slices, bad, text_of};
+use super::call::{Call, Progress, Slices, answer, answer_in_slices, bad, text_of};
 use crate::resp::Arguments;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use tremula_store::Post;
 use tremula_table::term::{Atom, Pid};
-use tremula_table::{Options, Problem, Remains, Term};
+use tremula_table::{Kind, Options, Problem, Remains, Term};
 
 /// `ETS.NEW name [option ...]`; an option may be a list of options. The table is found by its name.
 pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -50,17 +52,20 @@ fn with_heir(call: &Call<'_>, option: &Term) -> Result<Term, Failure> {
         && let [Term::Atom(option), name, data] = parts.elements()
         && *option == Atom::HEIR
     {
-        let heir = mailbox(call, 2, name)?;
+        let (_, heir) = mailbox(call, 2, name)?;
         return Ok(Term::tuple([Atom::HEIR.into(), heir.into(), data.clone()]));
     }
     Ok(option.clone())
 }
 
-/// The identifier of the mailbox with this name.
-fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<Pid, Failure> {
+/// The mailbox with this name, and its identifier.
+fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<(Arc<Post>, Pid), Failure> {
     let post = text_of(name).and_then(|name| call.server.store.mailboxes().get(name.as_bytes()));
-    let pid = post.and_then(|post| post.pid(call.server.store.tables()));
-    pid.ok_or_else(|| {
+    let found = post.and_then(|post| {
+        let pid = post.pid(call.server.store.tables())?;
+        Some((post, pid))
+    });
+    found.ok_or_else(|| {
         bad(
             call.function,
             argument,
@@ -74,7 +79,10 @@ pub(in super::super) fn delete(context: &mut Context<'_>, arguments: Arguments<'
     answer_in_slices(context, arguments, 2, |call| match call.get(2) {
         None => Ok(freeing(call.table()?.delete_in_steps()?)),
         Some(key) => {
-            call.table()?.delete_key(key)?;
+            let table = call.table()?;
+            call.is_long(table.has_wide_rows())?;
+            call.rows_of(&table, key)?;
+            table.delete_key(key)?;
             Ok(Progress::Value(true.into()))
         }
     })
@@ -82,7 +90,7 @@ pub(in super::super) fn delete(context: &mut Context<'_>, arguments: Arguments<'
 
 /// Frees what has been deleted.
 fn freeing(mut remains: Remains) -> Progress {
-    Progress::Slices(Box::new(move |may_go_on| {
+    Progress::Slices(Slices::new(move |may_go_on| {
         let is_done = remains.free(may_go_on);
         Ok(is_done.then(|| Term::from(true).into()))
     }))
@@ -124,7 +132,7 @@ pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>
             };
         };
         let mut left = Some(table.info_in_steps(call.get(2))?);
-        Ok(Progress::Slices(Box::new(move |may_go_on| {
+        let steps = move |may_go_on: &mut dyn FnMut() -> bool| {
             let steps = left.take().map(|steps| steps.step(may_go_on));
             Ok(match steps {
                 Some(ControlFlow::Break(value)) => Some(value.into()),
@@ -134,7 +142,8 @@ pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>
                 }
                 None => None,
             })
-        })))
+        };
+        Ok(Progress::Slices(Slices::new(steps).over(&table, false)))
     })
 }
 
@@ -158,9 +167,9 @@ pub(in super::super) fn setopts(context: &mut Context<'_>, arguments: Arguments<
 pub(in super::super) fn give_away(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 3, |call| {
         let table = call.table()?;
-        let to = mailbox(call, 2, call.term(2)?)?;
+        let (post, to) = mailbox(call, 2, call.term(2)?)?;
         table.give_away(&to, call.term(3)?.clone())?;
-        call.server.store.mailboxes().forward_transfers();
+        post.forward_transfers();
         Ok(true.into())
     })
 }
@@ -179,7 +188,9 @@ pub(in super::super) fn safe_fixtable(
 /// `ETS.INIT_TABLE table rows [rows ...]`. Erlang has a function that supplies the rows.
 pub(in super::super) fn init_table(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, usize::MAX - 1, |call| {
-        call.table()?.init_table(call.from(2).iter().cloned())?;
+        let table = call.table()?;
+        call.all_rows(&table)?;
+        table.init_table(call.from(2).iter().cloned())?;
         Ok(true.into())
     })
 }
@@ -190,6 +201,11 @@ pub(in super::super) fn delete_all_objects(
     arguments: Arguments<'_>,
 ) -> Outcome {
     answer_in_slices(context, arguments, 1, |call| {
-        Ok(freeing(call.table()?.delete_all_objects_in_steps()?))
+        let table = call.table()?;
+        // The ordered engines free their rows in the one step that removes them.
+        if table.kind() == Kind::OrderedSet {
+            call.all_rows(&table)?;
+        }
+        Ok(freeing(table.delete_all_objects_in_steps()?))
     })
 }

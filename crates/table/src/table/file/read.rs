@@ -7,7 +7,7 @@ use super::properties::TabfileInfo;
 use super::records::Records;
 use crate::table::object::Present;
 use crate::table::registry::{Caller, NODE};
-use crate::table::{Access, Owner, Table, Tables};
+use crate::table::{Access, Kind, Owner, Table, Tables};
 use crate::term::Term;
 use std::fs::File;
 use std::path::Path;
@@ -122,18 +122,22 @@ impl Tables {
             let caller = owner(options.access);
             let shared = self.unlisted(caller, name, options)?;
             let mut within_bounds = Ok(());
+            let mut of_a_bag = Vec::new();
             let read = opened.rows(&mut |term| {
                 let Some(row) = shared.checked_row(term) else {
                     return false;
                 };
                 within_bounds = shared.check_bounds(row, "file2tab");
-                if within_bounds.is_ok() {
+                if within_bounds.is_ok() && shared.options.kind == Kind::Bag {
+                    of_a_bag.push(row.clone());
+                } else if within_bounds.is_ok() {
                     shared.put(row.clone(), Present::Goes);
                 }
                 within_bounds.is_ok()
             });
             within_bounds?;
             read?;
+            shared.put_all(of_a_bag);
             Ok(self.list(shared, "file2tab")?)
         };
         read().map_err(FileError::at(path))

@@ -164,6 +164,14 @@ impl Layout {
         rows
     }
 
+    /// Whether more than `most` rows are under a key. Takes time in proportion to `most`.
+    pub(in super::super) fn has_more_rows(&self, kept: &Kept, most: usize) -> bool {
+        if !self.is_bag || kept.0.is_empty() {
+            return most == 0;
+        }
+        kept.newest_first().nth(most).is_some()
+    }
+
     /// The rows of a bag, as they are kept; `None` without a row.
     pub(in super::super) fn keep_bag(&self, oldest_first: Vec<Tuple>) -> Option<Kept> {
         let add = |older: Option<Kept>, row| Some(self.keep_one_more(older.as_ref(), row));
