@@ -22,6 +22,8 @@ pub enum ContestantKind {
     Counters,
     /// Servers of the Redis protocol.
     Servers,
+    /// Servers with one thread, whose clients attack each other.
+    Attacked,
 }
 
 impl ContestantKind {
@@ -33,7 +35,7 @@ impl ContestantKind {
             Self::Channels => "channel",
             Self::Shards => "cache in shards",
             Self::Counters => "counter",
-            Self::Servers => "server",
+            Self::Servers | Self::Attacked => "server",
         }
     }
 
@@ -46,6 +48,7 @@ impl ContestantKind {
         let of = match other {
             Self::Rows => "of rows",
             Self::Sequential => "for one thread",
+            Self::Attacked => "that has the commands of the attacks",
             _ => "of keys and values that threads share",
         };
         format!("it is no {} {of}", other.noun())

@@ -513,6 +513,20 @@ const SUITE: &[Entry] = &[
         huge: &[],
     },
     Entry {
+        experiment: "beside_attackers",
+        quick: &[Setup {
+            threads: &[1],
+            keys: Some(10_000),
+            ..QUICK
+        }],
+        full: &[Setup {
+            threads: &[1, 4],
+            milliseconds: 1000,
+            ..FULL
+        }],
+        huge: &[],
+    },
+    Entry {
         experiment: "redis",
         quick: &[Setup {
             threads: &[50],

@@ -328,6 +328,7 @@ impl Connection {
             if let Next::Apart = next {
                 self.long = Some(length);
                 ran -= 1;
+                self.client.ran(self.session.last_command);
                 break Pause::Send;
             }
             self.parser.next();

@@ -470,12 +470,11 @@ async fn serve(socket: Socket, shared: Arc<Shared>, worker: usize, _departure: D
 
 #[cfg(test)]
 mod tests {
+    mod searches;
     mod turns;
+    mod visitor;
 
     use super::*;
-    use crate::limits::{Time, TurnLimits};
-    use std::io::ErrorKind;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tremula_store::{Engine, StoreConfig};
 
     /// How long the test may take on a busy machine.
@@ -494,57 +493,6 @@ mod tests {
             threads: 1,
             protected_mode: true,
             table_directory: None,
-        }
-    }
-
-    /// A client on the thread of the worker that serves it.
-    struct Visitor(TcpStream);
-
-    impl Visitor {
-        async fn come(
-            sockets: &mpsc::UnboundedSender<Socket>,
-            shared: &Arc<Shared>,
-        ) -> io::Result<Self> {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-            let address = listener.local_addr()?;
-            let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
-            let admission = shared.clients.admit(2).expect("a place is free");
-            let stream = theirs?.0.into_std()?;
-            assert!(sockets.send(Socket { stream, admission }).is_ok());
-            let ours = ours?;
-            ours.set_nodelay(true)?;
-            Ok(Self(ours))
-        }
-
-        async fn send(&mut self, command: &str) -> io::Result<()> {
-            // At once, because a part that waits for an acknowledgement takes as long as a search.
-            self.0.write_all(format!("{command}\r\n").as_bytes()).await
-        }
-
-        /// Reads a bulk string.
-        async fn reply(&mut self) -> io::Result<String> {
-            let mut length = String::new();
-            while !length.ends_with("\r\n") {
-                length.push(char::from(self.0.read_u8().await?));
-            }
-            let digits = length.strip_prefix('$').map(str::trim_end);
-            let Some(Ok(bytes)) = digits.map(str::parse::<usize>) else {
-                panic!("not a bulk string: {length}");
-            };
-            let mut text = vec![0; bytes + 2];
-            self.0.read_exact(&mut text).await?;
-            text.truncate(text.len() - 2);
-            Ok(String::from_utf8(text).expect("text"))
-        }
-
-        /// Whether an unread reply has arrived.
-        fn has_reply(&self) -> bool {
-            let stream = socket2::SockRef::from(&self.0);
-            match stream.peek(&mut [std::mem::MaybeUninit::uninit()]) {
-                Ok(_) => true,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-                Err(error) => panic!("the connection is lost: {error}"),
-            }
         }
     }
 
@@ -597,90 +545,5 @@ mod tests {
         for _ in 0..2 {
             finished.recv_timeout(PATIENCE).expect("the workers end");
         }
-    }
-
-    /// Each command that looks at a whole table lets other clients of its thread run in between:
-    /// while it runs, another connection is answered, and its answer shows that the command is
-    /// still running. Clients and worker share one thread, so the test does not depend on speed. It
-    /// fails if a search runs to its end at once: then its reply is there before the other's.
-    #[test]
-    fn a_search_of_a_whole_table_does_not_hold_its_thread() {
-        const ROWS: usize = 15_000;
-        // As many as fit into a line.
-        const ROWS_AT_ONCE: usize = 3000;
-        let runtime = event_loop().expect("an event loop");
-        let visit = async {
-            let limits = Limits {
-                turn: TurnLimits {
-                    time: Time(Duration::ZERO),
-                    ..TurnLimits::default()
-                },
-                ..Limits::default()
-            };
-            let shared = Arc::new(shared(limits));
-            let (sockets, incoming) = mpsc::unbounded_channel();
-            let worker = tokio::spawn(work(incoming, Arc::clone(&shared), 0, Arc::default()));
-            let mut searching = Visitor::come(&sockets, &shared).await?;
-            let mut other = Visitor::come(&sockets, &shared).await?;
-            let nothing = "\"[{{'$1','$2'},[{'<','$2','$1'}],['$_']}]\"";
-            let all = "\"[{{'$1','$2'},[{is_integer,'$2'}],['true']}]\"";
-            let replaced = "\"[{{'$1','$2'},[],[{{'$1','$2'}}]}]\"";
-            for kind in ["set", "ordered_set"] {
-                searching.send(&format!("ETS.NEW {kind} {kind}")).await?;
-                assert_eq!(searching.reply().await?, kind);
-                for first in (0..ROWS).step_by(ROWS_AT_ONCE) {
-                    let rows = (first..first + ROWS_AT_ONCE).map(|key| format!("{{{key},{key}}}"));
-                    let rows = rows.collect::<Vec<_>>().join(",");
-                    searching
-                        .send(&format!("ETS.INSERT {kind} [{rows}]"))
-                        .await?;
-                    assert_eq!(searching.reply().await?, "true");
-                }
-                let count = ROWS.to_string();
-                let empty = "'$end_of_table'";
-                for (command, arguments, expected) in [
-                    ("select", nothing, Some("[]")),
-                    ("select_reverse", nothing, Some("[]")),
-                    ("select", &format!("{nothing} 5"), Some(empty)),
-                    ("match", "\"{'$1',x}\"", Some("[]")),
-                    ("match_object", "\"{'$1',x}\" 2", Some(empty)),
-                    ("select_count", all, Some(&count)),
-                    ("select_replace", replaced, Some(&count)),
-                    ("tab2list", "", None),
-                    ("match_delete", "\"{'_',x}\"", Some("true")),
-                    ("select_delete", all, Some(&count)),
-                ] {
-                    searching
-                        .send(&format!("ETS.{command} {kind} {arguments}"))
-                        .await?;
-                    let runs = format!("cmd=ets.{command} ");
-                    loop {
-                        other.send("CLIENT LIST").await?;
-                        let list = other.reply().await?;
-                        if list.contains(&runs) {
-                            break;
-                        }
-                    }
-                    let was_answered = searching.has_reply();
-                    let reply = searching.reply().await?;
-                    assert!(
-                        !was_answered,
-                        "{command} of a {kind} held its thread until its reply: {reply}"
-                    );
-                    match expected {
-                        Some(expected) => assert_eq!(reply, expected, "{command}"),
-                        None => assert_eq!(reply.matches('{').count(), ROWS),
-                    }
-                    // The next table of this name is another table.
-                    searching.send("ETS.WHEREIS t").await?;
-                    assert_eq!(searching.reply().await?, "undefined");
-                }
-            }
-            drop((searching, other, sockets));
-            worker.await.expect("the worker ends");
-            Ok::<(), io::Error>(())
-        };
-        let visited = runtime.block_on(async { tokio::time::timeout(PATIENCE, visit).await });
-        visited.expect("in time").expect("connections hold");
     }
 }

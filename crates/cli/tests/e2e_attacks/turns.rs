@@ -118,3 +118,46 @@ fn a_long_value_that_nobody_reads_is_not_copied() {
     let reply = attackers[0].reply().expect("the value");
     assert_eq!(reply.len(), (16 << 20) + 13);
 }
+
+/// To look for each row among those before it would take minutes.
+#[test]
+fn many_rows_with_one_key_go_into_a_bag_in_linear_time() {
+    const ROWS: usize = 60_000;
+    let server = server(&[]);
+    let mut attacker = server.connect();
+    let rows: Vec<_> = (0..ROWS)
+        .map(|row| format!("{{k,{}}}", row % (ROWS / 2)))
+        .collect();
+    let rows = format!("[{}]", rows.join(","));
+    attacker.call(&["ETS.NEW", "b", "bag"]);
+    for _ in 0..2 {
+        let reply = attacker.call(&["ETS.INSERT", "b", &rows]);
+        assert_eq!(reply, b"$4\r\ntrue\r\n");
+        let size = attacker.call(&["ETS.INFO", "b", "size"]);
+        assert_eq!(size, b"$5\r\n30000\r\n", "no row is there twice");
+    }
+    let last = attacker.call(&["ETS.LOOKUP_ELEMENT", "b", "k", "2"]);
+    let last = String::from_utf8_lossy(&last);
+    assert!(last.contains("[0,1,2,") && last.ends_with(",29999]\r\n"));
+}
+
+#[test]
+fn a_reply_that_is_sent_while_it_is_written_may_be_longer_than_the_output_buffer() {
+    let server = server(&["--max-output-buffer", "100kb"]);
+    let mut client = server.connect();
+    let keys: Vec<_> = (0..30).map(|key| format!("key:{key}")).collect();
+    for key in &keys {
+        client.call(&["SET", key, &"v".repeat(20_000)]);
+    }
+    let command: Vec<_> = std::iter::once("MGET")
+        .chain(keys.iter().map(String::as_str))
+        .collect();
+    let reply = client.call(&command);
+    assert!(reply.starts_with(b"*30\r\n$20000\r\nvvv"));
+    assert_eq!(reply.len(), 5 + 30 * 20_010);
+    // It is not sent while it is written.
+    client.call(&["SET", "long", &"v".repeat(200_000)]);
+    let refused = client.call(&["GET", "long"]);
+    assert!(refused.starts_with(b"-ERR reply exceeds the output buffer limit"));
+    assert_eq!(client.call(&["PING"]), b"+PONG\r\n");
+}

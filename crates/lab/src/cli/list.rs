@@ -41,6 +41,7 @@ pub(super) fn list() -> String {
         ("engines of shard_cache", ContestantKind::Shards),
         ("engines of counter_scaling", ContestantKind::Counters),
         ("engines of redis", ContestantKind::Servers),
+        ("engines of beside_attackers", ContestantKind::Attacked),
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);

@@ -8,7 +8,8 @@ use crate::{
     measure::Sample,
     memory::FillCommand,
     workload::{
-        CounterJob, Job, RedisJob, RowJob, SequentialWork, ShardCacheJob, SignalsJob, TableJob,
+        AttackJob, CounterJob, Job, RedisJob, RowJob, SequentialWork, ShardCacheJob, SignalsJob,
+        TableJob,
     },
 };
 use std::{env, fmt};
@@ -152,6 +153,8 @@ pub enum Contestant {
     Counter(Box<dyn Measures<CounterJob>>),
     /// For experiments of [`ContestantKind::Servers`].
     Server(Box<dyn Measures<RedisJob>>),
+    /// For experiments of [`ContestantKind::Attacked`].
+    Attacked(Box<dyn Measures<AttackJob>>),
 }
 
 impl Contestant {
@@ -169,6 +172,7 @@ impl Contestant {
             (Self::Shards(shards), Job::ShardCache(job)) => shards.measure(job),
             (Self::Counter(counter), Job::Counter(job)) => counter.measure(job),
             (Self::Server(server), Job::Redis(job)) => server.measure(job),
+            (Self::Attacked(server), Job::Attack(job)) => server.measure(job),
             _ => Err(LabError::Unavailable {
                 engine: self.started().name(),
                 missing: "it was started for work of another kind",
@@ -186,6 +190,7 @@ impl Contestant {
             Self::Shards(shards) => &mut **shards,
             Self::Counter(counter) => &mut **counter,
             Self::Server(server) => &mut **server,
+            Self::Attacked(server) => &mut **server,
         }
     }
 }

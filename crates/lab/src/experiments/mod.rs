@@ -2,6 +2,7 @@
 
 mod adaptation;
 mod batched_get;
+mod beside_attackers;
 mod bw_tree_ablation;
 mod counter_scaling;
 mod ets_bench;
@@ -28,7 +29,7 @@ use crate::LabError;
 use experiment::{chosen, each_thread_count, threads};
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 19] = [
+pub const ALL: [&dyn Experiment; 20] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -48,6 +49,7 @@ pub const ALL: [&dyn Experiment; 19] = [
     &shard_cache::ShardCache,
     &counter_scaling::CounterScaling,
     &redis::Redis,
+    &beside_attackers::BesideAttackers,
 ];
 
 /// The experiment of this name.

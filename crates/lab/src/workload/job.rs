@@ -1,8 +1,8 @@
 //! What one contestant does in one measurement.
 
 use super::{
-    AdaptationJob, CounterJob, EtsBenchJob, EtsJob, LongScanJob, MixJob, RangeUpdateJob, RedisJob,
-    RemoveJob, SequentialJob, ShardCacheJob, SignalsJob, SnapshotJob, YcsbJob,
+    AdaptationJob, AttackJob, CounterJob, EtsBenchJob, EtsJob, LongScanJob, MixJob, RangeUpdateJob,
+    RedisJob, RemoveJob, SequentialJob, ShardCacheJob, SignalsJob, SnapshotJob, YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -21,6 +21,8 @@ pub enum Job {
     Signals(SignalsJob),
     /// Receive commands as a server.
     Redis(RedisJob),
+    /// Serve a client while others attack it.
+    Attack(AttackJob),
     /// Add to one counter, and read it, until the time is up.
     Counter(CounterJob),
     /// Append to a cache in shards, or get from it, until the time is up.
@@ -82,6 +84,7 @@ impl Job {
             Self::Sequential(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Signals(job) => job.message.bytes() as f64,
             Self::Redis(_) => RedisJob::KEY_BYTES as f64,
+            Self::Attack(_) => AttackJob::KEY_BYTES as f64,
         }
     }
 }

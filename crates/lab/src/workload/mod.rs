@@ -3,6 +3,7 @@
 //! workload.
 
 mod adaptation;
+mod attack;
 mod counter;
 mod ets;
 mod ets_bench;
@@ -21,6 +22,7 @@ mod zipfian;
 
 pub use crate::random::{Purpose, generator, part, part_of};
 pub use adaptation::{ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS};
+pub use attack::{Attack, AttackJob};
 pub use counter::{CounterJob, CounterMix, READ_PERIOD};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};

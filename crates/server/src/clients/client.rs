@@ -5,7 +5,7 @@ use crate::commands::Command;
 use crate::resp::Protocol;
 use socket2::SockRef;
 use std::fmt::Write;
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::sync::atomic::{
@@ -172,6 +172,11 @@ impl Client {
     pub(crate) fn has_address(&self, address: &[u8], local: bool) -> bool {
         let own = if local { self.local } else { self.peer };
         own.to_string().as_bytes() == address
+    }
+
+    /// The address that the client came from.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.peer.ip()
     }
 
     pub(crate) fn age(&self) -> Duration {

@@ -1,9 +1,11 @@
 //! The connected clients: who they are, how many, what they hold, and how to end them.
 
+mod atoms;
 mod client;
 mod pause;
 
 use crate::limits::Limits;
+use atoms::AtomQuotas;
 pub(crate) use client::{Buffers, Client, Ending, State, Unblock};
 pub(crate) use pause::Pause;
 use std::cmp::Reverse;
@@ -30,6 +32,7 @@ pub(crate) struct Clients {
     /// Clients that the server closed, for `INFO`.
     pub(crate) closed: AtomicU64,
     pub(crate) pause: Pause,
+    pub(crate) atoms: AtomQuotas,
     /// Held while clients are chosen and closed for the total, so that two threads do not both
     /// close clients for the same excess.
     choice: Mutex<()>,
@@ -47,6 +50,7 @@ impl Clients {
             buffered: AtomicUsize::new(0),
             closed: AtomicU64::new(0),
             pause: Pause::default(),
+            atoms: AtomQuotas::default(),
             choice: Mutex::default(),
             buffer_limit: match limits.clients.max_client_buffers.0 {
                 0 => usize::MAX,

@@ -134,7 +134,12 @@ fn terms(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     let limits = &context.server.limits.terms;
     write!(out, "atoms:{}\r\n", Atom::count())?;
     write!(out, "max_atoms:{}\r\n", limits.max_atoms)?;
-    write!(out, "client_atoms:{}\r\n", context.session.ets.atoms_made())?;
+    let quota = context
+        .server
+        .clients
+        .atoms
+        .of(context.client.address(), limits);
+    write!(out, "client_atoms:{}\r\n", quota.made())?;
     write!(out, "max_client_atoms:{}\r\n", limits.max_client_atoms)?;
     write!(out, "max_term:{}\r\n", limits.max_term.0)?;
     write!(out, "max_term_depth:{}\r\n", limits.max_term_depth)

@@ -149,8 +149,11 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     if found.as_ref().is_ok_and(|command| pause.holds(command)) {
         return Next::Paused;
     }
-    let is_long = |command: &&Command| !lent.is_apart && command.is_long(arguments);
-    if found.as_ref().is_ok_and(is_long) {
+    if let Ok(command) = &found
+        && !lent.is_apart
+        && command.is_long(arguments)
+    {
+        lent.session.last_command = command.full_name;
         return Next::Apart;
     }
     let mute = lent.reply.mute;

@@ -23,10 +23,10 @@ const DEPTH_RANGE: RangeInclusive<usize> = 1..=10_000_000;
 /// about 100 MiB.
 pub const MAX_ATOMS: u32 = Atom::MAX_ATOMS;
 
-/// New atoms of one connection. A program has some thousand names, and the first connection that
-/// uses a name makes it for all. More than a hundred connections would have to spend this before
-/// others cannot make atoms.
-pub const MAX_CLIENT_ATOMS: u32 = 8192;
+/// New atoms of all clients of one address. A program has some thousand names, and the first client
+/// that uses a name makes it for all. Sixteen addresses would have to spend this before others
+/// cannot make atoms. It is not a number for each connection, because a client can connect again.
+pub const MAX_CLIENT_ATOMS: u32 = 65_536;
 
 /// The flags of terms.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct TermLimits {
     #[arg(long, value_name = "N", default_value_t = MAX_ATOMS, value_parser = parse_atoms)]
     pub max_atoms: u32,
 
-    /// New atoms that one connection may make: 0 to 1048576
+    /// New atoms that the clients of one address may make, also one after the other: 0 to 1048576
     #[arg(long, value_name = "N", default_value_t = MAX_CLIENT_ATOMS, value_parser = parse_client_atoms)]
     pub max_client_atoms: u32,
 }
@@ -68,10 +68,9 @@ impl TermLimits {
         }
     }
 
-    /// The limits of reading what one connection sends.
-    pub(crate) fn of_connection(&self) -> Limits {
-        let quota = AtomQuota::new(self.max_client_atoms, self.max_atoms);
-        Limits::default().atom_quota(Some(quota))
+    /// What the clients of one address may make.
+    pub(crate) fn atom_quota(&self) -> AtomQuota {
+        AtomQuota::new(self.max_client_atoms, self.max_atoms)
     }
 }
 

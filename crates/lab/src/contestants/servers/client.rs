@@ -55,6 +55,27 @@ impl Client {
         Ok(line)
     }
 
+    /// Receives answers up to these bytes, which end the last of them, and forgets them.
+    pub(super) fn skip_to(&mut self, mark: &[u8]) -> io::Result<()> {
+        let line_end = b"\r\n";
+        let mut tail = Vec::new();
+        loop {
+            let bytes = self.stream.fill_buf()?;
+            let length = bytes.len();
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            // Enough of what came before to see a mark that came in parts.
+            let kept = mark.len() + line_end.len();
+            tail.extend_from_slice(&bytes[length.saturating_sub(kept)..]);
+            self.stream.consume(length);
+            tail.drain(..tail.len().saturating_sub(kept));
+            if tail.strip_suffix(line_end) == Some(mark) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Sends a command, and receives the answer.
     pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<u8>> {
         self.send(words)?;

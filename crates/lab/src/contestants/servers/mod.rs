@@ -1,5 +1,7 @@
-//! Servers of the Redis protocol, each in a process of its own, driven by `redis-benchmark`.
+//! Servers of the Redis protocol, each in a process of its own, driven by `redis-benchmark`, or
+//! attacked.
 
+mod attacked;
 mod benchmark;
 mod client;
 mod process;
@@ -7,7 +9,11 @@ mod process;
 use super::contestant::{
     Contestant, Entrant, Measures, Samples, Side, Started, Starter, is_on_path,
 };
-use crate::{LabError, case::ContestantKind, workload::RedisJob};
+use crate::{
+    LabError,
+    case::ContestantKind,
+    workload::{AttackJob, RedisJob},
+};
 use process::ServerProcess;
 
 /// A server.
@@ -48,7 +54,10 @@ impl Entrant for ServerKind {
     }
 
     fn kinds(&self) -> &'static [ContestantKind] {
-        &[ContestantKind::Servers]
+        match self {
+            Self::Tremula => &[ContestantKind::Servers, ContestantKind::Attacked],
+            Self::Redis | Self::Valkey => &[ContestantKind::Servers],
+        }
     }
 
     fn missing(&self) -> Option<&'static str> {
@@ -71,16 +80,20 @@ impl Entrant for ServerKind {
         }
     }
 
-    fn start(&self, _kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
+    fn start(&self, kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
         let process = match self {
-            Self::Tremula => ServerProcess::tremula(),
+            Self::Tremula => ServerProcess::tremula(&[]),
             Self::Redis => ServerProcess::redis(process::REDIS),
             Self::Valkey => ServerProcess::redis(process::VALKEY),
         };
-        Ok(Contestant::Server(Box::new(ServerContestant {
+        let contestant = Box::new(ServerContestant {
             kind: *self,
             process: process?,
-        })))
+        });
+        Ok(match kind {
+            ContestantKind::Attacked => Contestant::Attacked(contestant),
+            _ => Contestant::Server(contestant),
+        })
     }
 }
 
@@ -105,5 +118,12 @@ impl Measures<RedisJob> for ServerContestant {
     fn measure(&mut self, job: &RedisJob) -> Samples {
         let sample = benchmark::measure(self.kind.name(), &self.process, job)?;
         Ok(vec![Ok(sample)])
+    }
+}
+
+/// Each measurement has a server of its own, with one thread.
+impl Measures<AttackJob> for ServerContestant {
+    fn measure(&mut self, job: &AttackJob) -> Samples {
+        Ok(vec![Ok(attacked::measure(self.kind.name(), job)?)])
     }
 }

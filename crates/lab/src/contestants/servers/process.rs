@@ -77,8 +77,9 @@ pub(super) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `tremula serve` on a free port, and reads its address from its first line.
-    pub(super) fn tremula() -> Result<Self, LabError> {
+    /// Starts `tremula serve` with these flags on a free port, and reads its address from its first
+    /// line.
+    pub(super) fn tremula(flags: &[&str]) -> Result<Self, LabError> {
         let failed = |error| LabError::Program {
             program: TREMULA.to_owned(),
             error,
@@ -86,6 +87,7 @@ impl ServerProcess {
         let program = tremula().map_err(|problem| failed(io::Error::other(problem)))?;
         let mut child = Command::new(program)
             .args(["serve", "--port", "0"])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -123,7 +123,8 @@ impl Work for InSlices {
             match &mut self.state {
                 State::Working(slices) => {
                     let Some(value) = (slices.run)(may_go_on)? else {
-                        return Ok(Step::Rest);
+                        let is_long = slices.is_long();
+                        return Ok(if is_long { Step::Long } else { Step::Rest });
                     };
                     self.state = State::Writing(match value {
                         Value::Term(term) => Writing::new(term, format, limit),
@@ -217,7 +218,7 @@ pub(super) fn answer_in_slices(
     let function = command.name.strip_prefix("ets.").unwrap_or(command.name);
     let given = arguments.skip(1);
     let mut terms = Vec::with_capacity(given.len());
-    let limits = context.session.ets.limits(server);
+    let limits = context.session.ets.limits(server, context.client);
     for argument in given {
         let term = read(argument, limits).map_err(|why| bad(function, terms.len() + 1, why))?;
         terms.push(term);

@@ -21,6 +21,7 @@ mod whole;
 mod writing;
 
 use super::{Context, Failure, Next, Outcome};
+use crate::clients::Client;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use call::Format;
@@ -29,7 +30,7 @@ pub(super) use rows::*;
 pub(super) use search::*;
 use tremula_store::TableOwner;
 use tremula_table::Owner;
-use tremula_table::term::{AtomQuota, Limits};
+use tremula_table::term::Limits;
 pub(super) use whole::*;
 
 /// The state of a connection for the commands of tables.
@@ -37,24 +38,15 @@ pub(super) use whole::*;
 pub(crate) struct Session {
     owner: Option<TableOwner>,
     format: Format,
-    /// The limits of reading terms, with the connection's quota of atoms.
+    /// The limits of reading terms, with the quota of atoms of the client's address.
     limits: Option<Limits>,
 }
 
 impl Session {
-    /// Begins anew, but for the atoms that the connection has made.
+    /// Begins anew, but for the atoms that have been made.
     pub(super) fn reset(&mut self) {
         self.owner = None;
         self.format = Format::default();
-    }
-
-    /// How many atoms this connection has made.
-    pub(super) fn atoms_made(&self) -> u32 {
-        let quota = self
-            .limits
-            .as_ref()
-            .and_then(|limits| limits.atom_quota.as_ref());
-        quota.map_or(0, AtomQuota::made)
     }
 
     /// Whether it may own tables, or fix them.
@@ -62,8 +54,14 @@ impl Session {
         self.owner.is_some()
     }
 
-    fn limits(&mut self, server: &Shared) -> &Limits {
-        let limits = || server.limits.terms.of_connection();
+    fn limits(&mut self, server: &Shared, client: &Client) -> &Limits {
+        let limits = || {
+            let quota = server
+                .clients
+                .atoms
+                .of(client.address(), &server.limits.terms);
+            Limits::default().atom_quota(Some(quota))
+        };
         self.limits.get_or_insert_with(limits)
     }
 
