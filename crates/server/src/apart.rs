@@ -15,8 +15,8 @@ use tokio::runtime::Handle;
 /// Bytes from which it takes longer to free a value, or to copy it, than to call another thread.
 pub(crate) const LONG: usize = 1 << 20;
 
-/// Bytes from which it takes longer to read terms, or words that are looked up, than to call another
-/// thread.
+/// Bytes from which it takes longer to read terms, or words that are looked up, than to call
+/// another thread.
 pub(crate) const LONG_WORDS: usize = 16 << 10;
 
 /// The number of arguments, of rows of a table, or of messages of a mailbox, from which one step

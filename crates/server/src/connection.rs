@@ -93,8 +93,8 @@ pub(crate) async fn serve(server: &Arc<Shared>, client: &Arc<Client>) {
     if connection.session.holds_much() {
         let session = connection.session;
         let job: Job = Box::new(|_| drop(session));
-        // Its place stays taken meanwhile, so that clients that come and go do not pile up what is to
-        // be freed.
+        // Its place stays taken meanwhile, so that clients that come and go do not pile up what is
+        // to be freed.
         Box::pin(apart::run(server, job)).await;
     }
 }
@@ -441,8 +441,8 @@ impl Connection {
         sent
     }
 
-    /// Takes the rest of the messages that are there, as far as the client wants them and the reply has
-    /// room.
+    /// Takes the rest of the messages that are there, as far as the client wants them and the reply
+    /// has room.
     async fn receive_more(&mut self, lease: &mut Lease, count: usize) {
         let most = self.server.limits.max_output_buffer.0 / 2;
         let size = |messages: &[Value]| -> usize {

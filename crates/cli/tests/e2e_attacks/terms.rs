@@ -201,9 +201,9 @@ fn info(client: &mut Connection, field: &str) -> u64 {
     value.expect("the field").parse().expect("a number")
 }
 
-/// Fails if an address gets more atoms by connecting again, or if what exists suffers when its atoms
-/// are spent. That addresses have quotas of their own is a test of these quotas, because all
-/// addresses of this machine are one.
+/// Fails if an address gets more atoms by connecting again, or if what exists suffers when its
+/// atoms are spent. Another test shows that addresses have quotas of their own, because all
+/// addresses of this machine count as one.
 #[test]
 fn an_address_that_makes_atoms_without_end_stops_only_itself() {
     let server = Server::tremula(&["--max-client-atoms", "100"]);

@@ -1,5 +1,5 @@
-//! Who has made how many atoms: they are never freed, so a client that connects again must not get
-//! another share of them.
+//! How many atoms the clients of each address have made. Atoms are never freed, so a client that
+//! connects again must not get another share of them.
 
 use super::lock;
 use crate::limits::TermLimits;
@@ -20,20 +20,20 @@ impl AtomQuotas {
     /// The quota of the clients of this address.
     pub(crate) fn of(&self, address: IpAddr, limits: &TermLimits) -> AtomQuota {
         let mut quotas = lock(&self.0);
-        let who = who(address);
-        if quotas.len() >= FEW && !quotas.contains_key(&who) {
+        let machine = machine(address);
+        if quotas.len() >= FEW && !quotas.contains_key(&machine) {
             quotas.retain(|_, quota| quota.made() > 0);
         }
         quotas
-            .entry(who)
+            .entry(machine)
             .or_insert_with(|| limits.atom_quota())
             .clone()
     }
 }
 
-/// Who has an address. One machine has all loopback addresses, and all addresses of version 6 with
-/// the same first half.
-fn who(address: IpAddr) -> IpAddr {
+/// The address that stands for all that one machine may have: for all loopback addresses, and for
+/// all addresses of version 6 with the same first half.
+fn machine(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(address) => {

@@ -26,7 +26,8 @@ pub(crate) enum Step {
     Done,
     /// The turn is over, or a long part of the reply can be sent.
     Rest,
-    /// As [`Rest`](Self::Rest), and the next step goes to the thread apart, because it may take long.
+    /// As [`Rest`](Self::Rest), but the next step goes to the thread apart, because it may take
+    /// long.
     Long,
     /// Goes on once the thread apart has done this.
     Apart(Job),

@@ -368,8 +368,8 @@ impl Table {
         self.shared.is_deleted()
     }
 
-    /// Whether the table has had a row of 65,536 elements or more since it was last cleared, so that
-    /// copying or freeing a row may take longer than anything else that a call does.
+    /// Whether the table has had a row of 65,536 elements or more since it was last cleared, so
+    /// that copying or freeing a row may take longer than anything else that a call does.
     #[must_use]
     pub fn has_wide_rows(&self) -> bool {
         self.shared.row_sizes.have_wide()
@@ -381,8 +381,8 @@ impl Table {
         row.get(self.shared.layout.key_position)
     }
 
-    /// Whether another thread changes many rows of the table in one step at this moment, so that most
-    /// calls would wait.
+    /// Whether another thread changes many rows of the table in one step at this moment, so that
+    /// most calls would wait.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.shared.gate.is_exclusive()

@@ -142,8 +142,8 @@ impl Table {
         Ok(true)
     }
 
-    /// Whether more than `most` rows have this key. Takes time in proportion to `most`. Fails if the
-    /// caller [may not read](super#errors).
+    /// Whether more than `most` rows have this key. Takes time in proportion to `most`. Fails if
+    /// the caller [may not read](super#errors).
     pub fn has_more_rows(&self, key: &Term, most: usize) -> Result<bool> {
         let kept = self.kept(key, "lookup")?;
         Ok(kept.is_some_and(|kept| self.shared.layout.has_more_rows(&kept, most)))
@@ -387,7 +387,8 @@ impl Shared {
         }
     }
 
-    /// Puts rows into the store, later ones behind earlier ones. The caller holds the gate exclusively.
+    /// Puts rows into the store, later ones behind earlier ones. The caller holds the gate
+    /// exclusively.
     pub(super) fn put_all(&self, rows: Vec<Tuple>) {
         if self.options.kind != Kind::Bag {
             for row in rows {

@@ -99,8 +99,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "table_range_of_rows_of_several_sizes",
         file: "crates/table/src/table/row_sizes.rs",
-        original: "self.0.store(SEVERAL, Relaxed);",
-        replacement: "self.0.store(size, Relaxed);",
+        original: "self.only.store(SEVERAL, Relaxed);",
+        replacement: "self.only.store(size, Relaxed);",
         why: "A select_delete of a range takes rows with it whose size its head does not have.",
         checker: checker(Target::Test("traversals"), "ranges_are_deleted"),
         hangs: false,

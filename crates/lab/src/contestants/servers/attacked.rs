@@ -18,8 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The client sends its next request this long after an answer. Without a pause it would itself keep a
-/// core busy.
+/// The client sends its next request this long after an answer. Without a pause it would itself
+/// keep a core busy.
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// How many keys, or rows, one command inserts before the measurement.
@@ -114,7 +114,7 @@ fn commands(attack: Attack) -> Vec<u8> {
     [attack, encoded(&["ECHO", MARK])].concat()
 }
 
-/// How long each request of the client waited while others attacked, and the number of their attacks.
+/// How long each request of the client waited while others attacked, and how often they did.
 fn beside(
     client: &mut Client,
     address: SocketAddr,

@@ -322,7 +322,8 @@ impl Call<'_> {
         self.is_long(!self.is_apart && table.size()? > MANY)
     }
 
-    /// As [`is_long`](Self::is_long), for a step over all rows with a key. Only a bag may have many.
+    /// As [`is_long`](Self::is_long), for a step over all rows with a key, of which a bag may have
+    /// many.
     pub(super) fn rows_of(&self, table: &Table, key: &Term) -> Result<(), Failure> {
         // A caller that may not read learns it from the step.
         let has_many = || table.has_more_rows(key, MANY).unwrap_or(false);

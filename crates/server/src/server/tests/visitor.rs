@@ -1,5 +1,5 @@
-//! Two clients of one thread. Clients and worker share the test's thread, and a turn is over at every
-//! look at the clock, so tests do not depend on speed.
+//! Two clients of one thread. Clients and worker share the test's thread, and a turn is over at
+//! every look at the clock, so tests do not depend on speed.
 
 use super::*;
 use crate::limits::{Time, TurnLimits};
