@@ -136,12 +136,13 @@ impl Command {
 
     /// Whether reading these arguments may take long, so that the command begins on the thread
     /// apart.
+    #[inline]
     pub(crate) fn is_long(&self, arguments: Arguments<'_>) -> bool {
-        let long = match self.group {
-            "ets" | "server" => LONG_WORDS,
-            _ => LONG,
-        };
-        arguments.size() >= long || arguments.len() >= MANY
+        let (size, count) = (arguments.size(), arguments.len());
+        if size < LONG_WORDS && count < MANY {
+            return false;
+        }
+        size >= LONG || count >= MANY || matches!(self.group, "ets" | "server")
     }
 
     /// A number that stands for the command in an atomic variable; never 0.
