@@ -259,7 +259,7 @@ fn an_address_that_makes_atoms_without_end_stops_only_itself() {
 /// Fails if there may be more atoms than the limit, or if what exists suffers when they are spent.
 #[test]
 fn the_atoms_of_all_clients_end_at_the_limit() {
-    let server = Server::tremula(&["--max-atoms", "400", "--max-client-atoms", "300"]);
+    let server = Server::tremula(&["--max-atoms", "400", "--max-client-atoms", "1000"]);
     let mut first = server.connect();
     ask(&mut first, "ETS.NEW  table");
     ask(&mut first, "ETS.INSERT  table  {key,value}");
