@@ -182,6 +182,12 @@ const FUNCTIONS: &[(&str, usize, usize, Function)] = {
     ]
 };
 
+/// The name of every function, and the least number of its arguments.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn every_function() -> impl Iterator<Item = (&'static str, usize)> {
+    FUNCTIONS.iter().map(|entry| (entry.0, entry.1))
+}
+
 /// The result of looking a function up.
 pub(super) enum Lookup {
     Found(Function),

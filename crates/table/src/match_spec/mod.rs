@@ -86,6 +86,8 @@ pub use builder::{
     Expression, Functions, IntoExpression, Variable, all_variables, call, expansion, whole_row,
 };
 pub use error::{SpecError, SpecProblem, Step};
+#[cfg(any(test, fuzzing))]
+pub(crate) use function::every_function;
 pub(crate) use range::RowSize;
 pub use range::{KeyBound, KeyInterval};
 pub use run::Matcher;
