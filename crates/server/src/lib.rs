@@ -8,6 +8,9 @@ mod commands;
 mod connection;
 mod descriptors;
 mod extended;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod glob;
 mod keeper;
 pub mod limits;

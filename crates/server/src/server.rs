@@ -27,6 +27,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tremula_store::Store;
+#[cfg(any(test, fuzzing))]
+use tremula_store::StoreConfig;
 
 /// How long a stopping server waits for clients that do not read their replies. Process managers
 /// commonly wait ten seconds before they kill.
@@ -468,6 +470,27 @@ async fn serve(socket: Socket, shared: Arc<Shared>, worker: usize, _departure: D
     drop(admission);
 }
 
+/// The data of a server that does not listen.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn shared(limits: Limits, store: &StoreConfig) -> Shared {
+    let Ok(store) = Store::new(store) else {
+        panic!("the server takes this engine");
+    };
+    Shared {
+        store: Arc::new(store),
+        denied: limits.clients.denied(),
+        clients: Arc::new(Clients::new(&limits)),
+        limits,
+        stats: Stats::default(),
+        gathering: Arc::default(),
+        started: Instant::now(),
+        address: ([127, 0, 0, 1], 0).into(),
+        threads: 1,
+        protected_mode: true,
+        table_directory: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     mod searches;
@@ -475,25 +498,13 @@ mod tests {
     mod visitor;
 
     use super::*;
-    use tremula_store::{Engine, StoreConfig};
+    use tremula_store::Engine;
 
     /// How long the test may take on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(120);
 
     fn shared(limits: Limits) -> Shared {
-        Shared {
-            store: Arc::new(Store::new(&StoreConfig::new(Engine::CaTree)).expect("a fit engine")),
-            denied: limits.clients.denied(),
-            clients: Arc::new(Clients::new(&limits)),
-            limits,
-            stats: Stats::default(),
-            gathering: Arc::default(),
-            started: Instant::now(),
-            address: ([127, 0, 0, 1], 0).into(),
-            threads: 1,
-            protected_mode: true,
-            table_directory: None,
-        }
+        super::shared(limits, &StoreConfig::new(Engine::CaTree))
     }
 
     /// Blocks a worker's thread, as a command that does not end would. The watchdog names the

@@ -18,7 +18,7 @@ impl Column {
 }
 
 /// The columns to load.
-pub(super) struct Columns {
+pub(crate) struct Columns {
     key: Option<Column>,
     /// `None` means all columns but the key's.
     value: Option<Column>,
@@ -33,7 +33,7 @@ pub(super) struct Fields {
 }
 
 impl Columns {
-    pub(super) fn new(key: Option<&str>, value: Option<&str>) -> Self {
+    pub(crate) fn new(key: Option<&str>, value: Option<&str>) -> Self {
         Self {
             key: key.map(Column::parse),
             value: value.map(Column::parse),

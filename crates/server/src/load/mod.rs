@@ -3,10 +3,10 @@
 mod columns;
 mod rows;
 
-use columns::Columns;
+pub(crate) use columns::Columns;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tremula_store::Database;
@@ -96,7 +96,7 @@ pub enum LoadError {
 }
 
 /// The error of a row reader. [`load`] adds the file's name.
-enum RowError {
+pub(crate) enum RowError {
     Read(io::Error),
     Line { line: u64, what: String },
 }
@@ -151,15 +151,26 @@ pub(crate) fn load(arguments: &LoadArgs, database: &Database) -> Result<(), Load
         database.insert(Key::from(key), Value::from(value));
         count += 1;
     };
-    let loaded = match format {
-        Format::Tsv => rows::tsv(reader, &columns, arguments.header, &mut store),
-        Format::Csv => rows::csv(reader, &columns, arguments.header, &mut store),
-        Format::Jsonl => rows::jsonl(reader, &columns, &mut store),
-    };
+    let loaded = read(reader, format, &columns, arguments.header, &mut store);
     bar.finish_and_clear();
     loaded.map_err(failure)?;
     eprintln!("loaded {count} rows from {}", path.display());
     Ok(())
+}
+
+/// Reads rows, and stores the key and the value of each.
+pub(crate) fn read(
+    reader: impl BufRead,
+    format: Format,
+    columns: &Columns,
+    has_header: bool,
+    store: &mut dyn FnMut(&[u8], &[u8]),
+) -> Result<(), RowError> {
+    match format {
+        Format::Tsv => rows::tsv(reader, columns, has_header, store),
+        Format::Csv => rows::csv(reader, columns, has_header, store),
+        Format::Jsonl => rows::jsonl(reader, columns, store),
+    }
 }
 
 fn progress_bar(bytes: u64) -> ProgressBar {

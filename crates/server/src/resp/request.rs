@@ -169,6 +169,12 @@ impl RequestParser {
         }
     }
 
+    /// The bytes that are allocated.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn held(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.words.capacity()
+    }
+
     fn parse_arguments(&mut self, buffer: &[u8]) -> Result<Option<usize>, ProtocolError> {
         while self.missing > 0 {
             let length = match self.bulk_length {
