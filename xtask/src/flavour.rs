@@ -17,6 +17,9 @@ pub(crate) enum Flavour {
     Tsan,
     /// Under AddressSanitizer: use after free, overflows, leaks.
     Asan,
+    /// For libFuzzer, and under AddressSanitizer: the branches that an input takes are counted, and
+    /// what it is compared with is seen.
+    Fuzz,
 }
 
 /// What would let a model end early and still look complete.
@@ -36,6 +39,7 @@ impl Flavour {
             Self::Shuttle => "shuttle",
             Self::Tsan => "tsan",
             Self::Asan => "asan",
+            Self::Fuzz => "fuzz",
         }
     }
 
@@ -48,11 +52,19 @@ impl Flavour {
                 "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tremula_tsan"
             }
             Self::Asan => "-Zsanitizer=address",
+            Self::Fuzz => {
+                "-Zsanitizer=address --cfg fuzzing -Cpasses=sancov-module \
+                 -Cllvm-args=-sanitizer-coverage-level=4 \
+                 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+                 -Cllvm-args=-sanitizer-coverage-pc-table \
+                 -Cllvm-args=-sanitizer-coverage-trace-compares \
+                 -Cllvm-args=-simplifycfg-branch-fold-threshold=0"
+            }
         }
     }
 
     pub(crate) fn needs_nightly(self) -> bool {
-        matches!(self, Self::Tsan | Self::Asan)
+        matches!(self, Self::Tsan | Self::Asan | Self::Fuzz)
     }
 
     /// `cargo SUBCOMMAND` in this way of building, in the workspace at `root`, with `target`
@@ -84,7 +96,7 @@ impl Flavour {
                     format!("suppressions={}", suppressions.display()),
                 )
             }
-            Self::Plain | Self::Shuttle | Self::Asan => job,
+            Self::Plain | Self::Shuttle | Self::Asan | Self::Fuzz => job,
         }
     }
 }

@@ -14,8 +14,10 @@ pub(crate) enum Tool {
     Rustfmt,
     /// `cargo clippy`.
     Clippy,
-    /// A nightly toolchain, which alone has the sanitizers.
+    /// A nightly toolchain, which alone has the sanitizers and what fuzzing needs.
     Nightly,
+    /// A C++ compiler, which builds libFuzzer.
+    Cpp,
     /// redis-server, redis-cli and redis-benchmark.
     Redis,
     /// A Python with the Redis client in a virtual environment.
@@ -34,15 +36,17 @@ const REDIS: [Program; 3] = [
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
 ];
+const CPP: [Program; 1] = [("c++", "g++")];
 const ERLANG: [Program; 1] = [("escript", "erlang-base")];
 const CHROMIUM: [Program; 1] = [("chromium", "chromium")];
 const PYTHON: [Program; 1] = [("python3", "python3-venv")];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
+        Self::Cpp,
         Self::Redis,
         Self::Python,
         Self::Erlang,
@@ -55,6 +59,7 @@ impl Tool {
             Self::Rustfmt => component("fmt", "rustfmt", log),
             Self::Clippy => component("clippy", "clippy", log),
             Self::Nightly => nightly(log),
+            Self::Cpp => programs(&CPP, log),
             Self::Redis => programs(&REDIS, log),
             Self::Erlang => programs(&ERLANG, log),
             Self::Chromium => programs(&CHROMIUM, log),
@@ -89,7 +94,7 @@ fn nightly(log: &mut String) -> Result<(), String> {
     let install = Job::new("rustup", ".").args(arguments);
     attempt(&install, log).map_err(|why| {
         format!(
-            "the sanitizers need a nightly toolchain, which is missing and could not be \
+            "the sanitizers and fuzzing need a nightly toolchain, which is missing and could not be \
              installed ({why}).\nInstall it: {}",
             install.told()
         )

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the steps, in order, and the table of what they did.
 
 mod checks;
+mod fuzz;
 mod package;
 mod report;
 mod tests;
@@ -23,7 +24,8 @@ pub(crate) struct TestArgs {
     /// Run the remaining steps after one has failed
     #[arg(long)]
     keep_going: bool,
-    /// Give the tests that can use it more time: ten minutes of churn an engine, hours in all
+    /// Give the tests that can use it more time: ten minutes of churn an engine, ten minutes of
+    /// fuzzing a target, hours in all
     #[arg(long)]
     pub(crate) deep: bool,
 }
@@ -41,7 +43,7 @@ const TOOLS: &str = "tools";
 
 /// Every step after the one that provides the tools, in order: what is quick and what fails
 /// most often come first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step {
         name: "fmt",
         about: "formatting, as rustfmt has it",
@@ -113,6 +115,12 @@ const STEPS: [Step; 13] = [
         about: "the stress tests and the hostile keys and values under AddressSanitizer, leaks included",
         tools: &[Tool::Nightly],
         run: tests::asan,
+    },
+    Step {
+        name: "fuzz",
+        about: "what must hold for any input, with inputs that libFuzzer makes; ten minutes a target in a deep run",
+        tools: &[Tool::Nightly, Tool::Cpp],
+        run: fuzz::fuzz,
     },
     Step {
         name: "e2e",
