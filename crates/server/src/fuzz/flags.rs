@@ -19,6 +19,13 @@ const MOST_WORDS: usize = 24;
 ///
 /// One of these does not hold.
 pub fn flags(data: &[u8]) {
+    // No word of a command line holds a zero byte, and errors show no other control characters.
+    if data
+        .iter()
+        .any(|byte| byte.is_ascii_control() && *byte != b'\n')
+    {
+        return;
+    }
     let words = data.split(|byte| *byte == b'\n').take(MOST_WORDS);
     let words: Vec<OsString> = words
         .map(|word| OsStr::from_bytes(word).to_owned())
@@ -95,7 +102,10 @@ fn names_a_word(error: &clap::Error, words: &[OsString]) {
     let is_named = |word: &OsString| {
         let word = word.to_string_lossy();
         let name = word.split('=').next().unwrap_or_default();
-        !name.is_empty() && text.contains(name)
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        let parts = name.split(|letter| !is_plain(letter));
+        let part = parts.max_by_key(|part| part.len()).unwrap_or_default();
+        text.contains(part)
     };
     let flag = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let has_flag = flag.is_some_and(|flag| text.contains(&flag));
