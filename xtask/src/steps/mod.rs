@@ -35,6 +35,8 @@ struct Step {
     name: &'static str,
     about: &'static str,
     tools: &'static [Tool],
+    /// Whether it is run only if it is named, or in a deep run.
+    is_deep: bool,
     run: fn(&Workspace, &mut Report),
 }
 
@@ -48,84 +50,98 @@ const STEPS: [Step; 14] = [
         name: "fmt",
         about: "formatting, as rustfmt has it",
         tools: &[Tool::Rustfmt],
+        is_deep: false,
         run: checks::fmt,
     },
     Step {
         name: "tidy",
         about: "the house rules",
         tools: &[],
+        is_deep: false,
         run: checks::tidy,
     },
     Step {
         name: "clippy",
         about: "lints without a warning, in the plain build and in the models'",
         tools: &[Tool::Clippy],
+        is_deep: false,
         run: checks::clippy,
     },
     Step {
         name: "doc",
         about: "documentation without a warning",
         tools: &[],
+        is_deep: false,
         run: checks::doc,
     },
     Step {
         name: "package",
         about: "every crate packaged, and the library and the command built from the packages alone",
         tools: &[],
+        is_deep: false,
         run: package::package,
     },
     Step {
         name: "unit",
         about: "unit tests of every crate",
         tools: &[],
+        is_deep: false,
         run: tests::unit,
     },
     Step {
         name: "doctest",
         about: "examples in the documentation",
         tools: &[],
+        is_deep: false,
         run: tests::doctest,
     },
     Step {
         name: "integration",
         about: "the crates from outside: properties against models, the stress tests at full speed, hostile keys and values, a real Erlang",
         tools: &[Tool::Erlang, Tool::Chromium],
+        is_deep: false,
         run: tests::integration,
     },
     Step {
         name: "loom",
         about: "every interleaving of small models",
         tools: &[],
+        is_deep: false,
         run: tests::loom,
     },
     Step {
         name: "shuttle",
         about: "random schedules of larger tests",
         tools: &[],
+        is_deep: false,
         run: tests::shuttle,
     },
     Step {
         name: "tsan",
         about: "the stress tests under ThreadSanitizer",
         tools: &[Tool::Nightly],
+        is_deep: false,
         run: tests::tsan,
     },
     Step {
         name: "asan",
         about: "the stress tests and the hostile keys and values under AddressSanitizer, leaks included",
         tools: &[Tool::Nightly],
+        is_deep: false,
         run: tests::asan,
     },
     Step {
         name: "fuzz",
-        about: "what must hold for any input, with inputs that libFuzzer makes; ten minutes a target in a deep run",
+        about: "what must hold for any input, with inputs that libFuzzer makes: ten minutes a target in a deep run, a few seconds if it is named",
         tools: &[Tool::Nightly, Tool::Cpp],
+        is_deep: true,
         run: fuzz::fuzz,
     },
     Step {
         name: "e2e",
         about: "the real server with redis-cli, redis-benchmark, redis-server and the Python client",
         tools: &[Tool::Redis, Tool::Python],
+        is_deep: false,
         run: tests::e2e,
     },
 ];
@@ -136,7 +152,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArgs) -> Result<bool, 
         list();
         return Ok(true);
     }
-    let chosen = choose(&arguments.only)?;
+    let chosen = choose(&arguments.only, arguments.deep)?;
     let tools = tools_of(&chosen);
     let total = chosen.len() + usize::from(!tools.is_empty());
     let mut done: Vec<(&str, Report, Duration)> = Vec::new();
@@ -181,8 +197,9 @@ fn list() {
     print!("{table}");
 }
 
-/// The steps named in `only`, in the order of the list; every step if none is named.
-fn choose(only: &[String]) -> Result<Vec<&'static Step>, String> {
+/// The steps named in `only`, in the order of the list. If none is named, every step, the deep ones
+/// only in a deep run.
+fn choose(only: &[String], deep: bool) -> Result<Vec<&'static Step>, String> {
     let known = |name: &&String| *name == TOOLS || STEPS.iter().any(|step| step.name == *name);
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -191,7 +208,8 @@ fn choose(only: &[String]) -> Result<Vec<&'static Step>, String> {
             names.join(" ")
         ));
     }
-    let chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    let is_named = |step: &Step| only.iter().any(|name| name == step.name);
+    let chosen = |step: &&Step| is_named(step) || (only.is_empty() && (deep || !step.is_deep));
     Ok(STEPS.iter().filter(chosen).collect())
 }
 
@@ -289,7 +307,7 @@ mod unit_tests {
 
     fn names(only: &[&str]) -> Result<Vec<&'static str>, String> {
         let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
-        Ok(choose(&only)?.iter().map(|step| step.name).collect())
+        Ok(choose(&only, true)?.iter().map(|step| step.name).collect())
     }
 
     #[test]
@@ -297,6 +315,10 @@ mod unit_tests {
         assert_eq!(names(&["loom", "fmt"]).unwrap(), ["fmt", "loom"]);
         assert_eq!(names(&[]).unwrap().len(), STEPS.len());
         assert!(names(&["tools"]).unwrap().is_empty());
+        let usual = choose(&[], false).unwrap();
+        assert!(usual.len() < STEPS.len() && usual.iter().all(|step| !step.is_deep));
+        let named = choose(&["fuzz".to_owned()], false).unwrap();
+        assert_eq!(named.len(), 1, "what is named is run");
     }
 
     #[test]
@@ -308,7 +330,7 @@ mod unit_tests {
     fn only_the_tools_of_the_chosen_steps_are_needed() {
         let tools = |names: &[&str]| {
             let only: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            tools_of(&choose(&only).unwrap())
+            tools_of(&choose(&only, true).unwrap())
         };
         assert_eq!(tools(&["e2e"]), [Tool::Redis, Tool::Python]);
         assert_eq!(tools(&["unit"]), []);
