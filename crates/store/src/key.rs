@@ -1,6 +1,7 @@
 //! The key type.
 
 use crate::small_bytes::SmallBytes;
+use crate::text_head::head_of_text;
 use std::fmt;
 use tremula_index::ByteKey;
 
@@ -21,6 +22,11 @@ impl ByteKey for Key {
     #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         read(&self.0)
+    }
+
+    #[inline]
+    fn head_of_bytes(bytes: &[u8]) -> u64 {
+        head_of_text(bytes)
     }
 }
 

@@ -10,6 +10,7 @@ mod small_bytes;
 mod snapshots;
 mod store;
 mod table_owner;
+mod text_head;
 mod value;
 mod value_cache;
 mod values;

@@ -1,6 +1,6 @@
 //! Where a comparing index gets the heads of its keys.
 
-use super::{ByteKey, head_of};
+use super::ByteKey;
 use crate::form::{Form, Sought};
 use crate::kit::Packed;
 use std::marker::PhantomData;
@@ -330,7 +330,7 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
     }
 
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
-        bytes.map(head_of)
+        bytes.map(K::head_of_bytes)
     }
 }
 

@@ -87,11 +87,22 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
     /// Calls `read` with the byte form.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// The first eight bytes of the byte form as a big-endian number, padded with zeros. A smaller
-    /// key never has a greater head.
+    /// The first eight bytes of the byte form as a big-endian number, padded with zeros; or what
+    /// [`head_of_bytes`](Self::head_of_bytes) makes of the form. A smaller key never has a greater
+    /// head.
     #[inline]
     fn head(&self) -> u64 {
-        self.with_bytes(head_of)
+        self.with_bytes(Self::head_of_bytes)
+    }
+
+    /// The head of the key with this byte form.
+    ///
+    /// A type whose keys often agree in their first eight bytes, and which has no
+    /// [length](Self::LENGTH), can override it, with any number that is never greater for smaller
+    /// bytes.
+    #[inline]
+    fn head_of_bytes(bytes: &[u8]) -> u64 {
+        head_of(bytes)
     }
 
     /// The key with this head if [`HEAD_IS_KEY`](Self::HEAD_IS_KEY), otherwise `None`.
