@@ -21,6 +21,10 @@ use process::ServerProcess;
 pub enum ServerKind {
     /// `tremula serve`.
     Tremula,
+    /// `tremula serve --engine ca_tree`.
+    TremulaCaTree,
+    /// `tremula serve --engine b_tree`.
+    TremulaBTree,
     /// `redis-server`.
     Redis,
     /// `valkey-server`.
@@ -29,13 +33,21 @@ pub enum ServerKind {
 
 impl ServerKind {
     /// Every server.
-    pub const ALL: [Self; 3] = [Self::Tremula, Self::Redis, Self::Valkey];
+    pub const ALL: [Self; 5] = [
+        Self::Tremula,
+        Self::TremulaCaTree,
+        Self::TremulaBTree,
+        Self::Redis,
+        Self::Valkey,
+    ];
 }
 
 impl Entrant for ServerKind {
     fn name(&self) -> &'static str {
         match self {
             Self::Tremula => "tremula_serve",
+            Self::TremulaCaTree => "tremula_serve_ca_tree",
+            Self::TremulaBTree => "tremula_serve_b_tree",
             Self::Redis => "redis_server",
             Self::Valkey => "valkey_server",
         }
@@ -43,7 +55,9 @@ impl Entrant for ServerKind {
 
     fn about(&self) -> &'static str {
         match self {
-            Self::Tremula => "the server of Tremula, with a thread a core",
+            Self::Tremula => "the server of Tremula, with up to a thread a core",
+            Self::TremulaCaTree => "the same with the engine ca_tree",
+            Self::TremulaBTree => "the same with the engine b_tree",
             Self::Redis => "a real Redis, without persistence",
             Self::Valkey => "a real Valkey, without persistence",
         }
@@ -56,7 +70,7 @@ impl Entrant for ServerKind {
     fn kinds(&self) -> &'static [ContestantKind] {
         match self {
             Self::Tremula => &[ContestantKind::Servers, ContestantKind::Attacked],
-            Self::Redis | Self::Valkey => &[ContestantKind::Servers],
+            _ => &[ContestantKind::Servers],
         }
     }
 
@@ -68,14 +82,14 @@ impl Entrant for ServerKind {
             );
         }
         match self {
-            Self::Tremula => process::tremula().err(),
+            Self::Tremula | Self::TremulaCaTree | Self::TremulaBTree => process::tremula().err(),
             Self::Redis => (!is_on_path(process::REDIS)).then_some(
                 "'redis-server' is not on the PATH; install it \
                  (Debian and Ubuntu: apt-get install redis-server)",
             ),
             Self::Valkey => (!is_on_path(process::VALKEY)).then_some(
-                "'valkey-server' is not on the PATH; install it \
-                 (Debian and Ubuntu: apt-get install valkey-server)",
+                "'valkey-server' is not on the PATH; install it (Debian and Ubuntu: \
+                 apt-get install valkey-server; Debian 12 has it in bookworm-backports)",
             ),
         }
     }
@@ -83,6 +97,8 @@ impl Entrant for ServerKind {
     fn start(&self, kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
         let process = match self {
             Self::Tremula => ServerProcess::tremula(&[]),
+            Self::TremulaCaTree => ServerProcess::tremula(&["--engine", "ca_tree"]),
+            Self::TremulaBTree => ServerProcess::tremula(&["--engine", "b_tree"]),
             Self::Redis => ServerProcess::redis(process::REDIS),
             Self::Valkey => ServerProcess::redis(process::VALKEY),
         };
