@@ -115,7 +115,7 @@ fn redis_cli_pipes_a_mass_insertion() {
 
 #[test]
 fn redis_benchmark_runs_without_an_error() {
-    let server = Server::tremula(&["--threads", "2"]);
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     for protocol in [&[][..], &["-3"]] {
         let mut command = Command::new("redis-benchmark");
         command
@@ -157,7 +157,7 @@ fn python() -> PathBuf {
 
 #[test]
 fn the_python_client_works() {
-    let server = Server::tremula(&["--threads", "2"]);
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     let script = root().join("crates/cli/tests/clients/redis_py.py");
     let got = output(Command::new(python()).arg(script).arg(server.port()), b"");
     assert_eq!(got.trim_end(), "passed");

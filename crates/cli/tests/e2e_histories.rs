@@ -293,7 +293,14 @@ fn times() -> u64 {
 #[test]
 fn histories_with_ranges_of_hundreds_of_keys_are_right() {
     for engine in served_engines() {
-        let server = Server::tremula(&["--engine", engine.name(), "--threads", "2"]);
+        let server = Server::tremula(&[
+            "--engine",
+            engine.name(),
+            "--threads",
+            "2",
+            "--gather",
+            "no",
+        ]);
         check(&server, engine, 150 * times(), 300, false);
         check(&server, engine, 10 * times(), ONE_MOMENT as u64, false);
     }
@@ -303,7 +310,14 @@ fn histories_with_ranges_of_hundreds_of_keys_are_right() {
 #[test]
 fn histories_with_longer_ranges_and_snapshots_are_right() {
     for engine in served_engines() {
-        let server = Server::tremula(&["--engine", engine.name(), "--threads", "2"]);
+        let server = Server::tremula(&[
+            "--engine",
+            engine.name(),
+            "--threads",
+            "2",
+            "--gather",
+            "no",
+        ]);
         check(&server, engine, 20 * times(), 2_500, true);
         check(&server, engine, 10 * times(), 2_500, false);
     }

@@ -164,7 +164,7 @@ fn receive_with_others_behind(bytes: usize) -> Vec<u8> {
 /// next message.
 #[test]
 fn a_receiver_that_sends_much_ahead_and_goes_away_loses_nothing() {
-    let server = Server::tremula(&["--threads", "2"]);
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     let mut sender = server.connect();
     sender.text("MAILBOX.NEW q");
     for round in 0..3 {
@@ -207,7 +207,7 @@ fn await_end_of_input(client: &Connection) {
 /// and checks the client later, or never, loses it.
 #[test]
 fn what_is_sent_after_a_receiver_left_is_not_given_to_it() {
-    let server = Server::tremula(&["--threads", "2"]);
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     // A connection on each thread.
     let mut senders = [server.connect(), server.connect()];
     senders[0].text("MAILBOX.NEW q");
@@ -325,7 +325,7 @@ fn messages_that_could_not_be_written_go_back_in_order() {
 fn connections_send_at_once_and_each_keeps_its_order() {
     const SENDERS: usize = 4;
     const MESSAGES: usize = 2_000;
-    let server = Server::tremula(&["--threads", "2"]);
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     let mut receiver = server.connect();
     receiver.text("MAILBOX.NEW q");
     thread::scope(|scope| {

@@ -465,7 +465,7 @@ fn snapshots_show_what_ranges_show_and_are_counted_and_limited() {
 fn counters_lose_nothing_under_contention() {
     const CLIENTS: usize = 8;
     const ROUNDS: usize = 2_000;
-    let server = Server::tremula(&["--threads", "4"]);
+    let server = Server::tremula(&["--threads", "4", "--gather", "no"]);
     thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
@@ -492,7 +492,7 @@ fn counters_lose_nothing_under_contention() {
 #[test]
 fn scans_miss_nothing_that_stays() {
     const STAYING: usize = 300;
-    let server = Server::tremula(&["--threads", "2"]);
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     let mut client = server.connect();
     for number in 0..STAYING {
         client.call(&["SET", &format!("stay:{number:03}:x"), "v"]);

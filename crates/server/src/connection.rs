@@ -5,18 +5,21 @@
 //! either. So the limits bound the memory that a client can make the server hold.
 
 use crate::apart::{self, Job, LONG, MANY, free};
-use crate::clients::{Buffers, Client, State, Unblock};
+use crate::clients::{Admission, Buffers, Client, Clients, State, Unblock};
 use crate::commands::{self, Lent, Next, Receive, Session, Unfinished};
 use crate::limits::REPLY_BATCH;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use crate::turn::{BYTES_PER_UNIT, Turn};
+use socket2::SockRef;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tremula_store::{Lease, Value};
 
 /// Bytes requested in one read, as in Redis, so that a deep pipeline takes one system call.
@@ -57,6 +60,26 @@ struct Connection {
     is_apart: bool,
     output: Reply,
     turn: Turn,
+    stream: Arc<TcpStream>,
+    /// The last look at the threads at which it asked whether it should move.
+    seen: u32,
+}
+
+/// A client that is served: its connection and its place, which go with it when it moves to
+/// another thread.
+pub(crate) struct Served {
+    connection: Connection,
+    _listed: Listed,
+    _admission: Admission,
+}
+
+/// Removes a client from the list when dropped, also by a panic.
+struct Listed(Arc<Clients>, u64);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.0.disconnect(self.1);
+    }
 }
 
 /// A request whose turn was over before it was done. It stays in the input, because its command
@@ -80,27 +103,66 @@ enum Pause {
     Close,
 }
 
-/// Serves a client until it leaves, breaks the protocol, or the server shuts down.
-pub(crate) async fn serve(server: &Arc<Shared>, client: &Arc<Client>) {
-    let mut connection = Connection::new(server, client);
-    if let Err(error) = connection.run().await {
-        tracing::debug!(client = client.id, %error, "connection lost");
+impl Served {
+    /// Begins to serve an admitted client.
+    pub(crate) fn new(
+        server: &Arc<Shared>,
+        stream: TcpStream,
+        admission: Admission,
+    ) -> io::Result<Box<Self>> {
+        let stream = Arc::new(stream);
+        let client = server.clients.connect(Arc::clone(&stream))?;
+        let listed = Listed(Arc::clone(&server.clients), client.id);
+        Ok(Box::new(Self {
+            connection: Connection::new(server, &client, &stream),
+            _listed: listed,
+            _admission: admission,
+        }))
     }
-    if connection.begun.is_some() {
-        // It may hold much.
-        free(LONG, connection.begun);
+
+    /// Serves the client on a worker's thread until it leaves, breaks the protocol, or the server
+    /// shuts down; or until it should move to the worker whose number is returned. Then it is
+    /// between two commands, and everything that it has asked for is sent.
+    pub(crate) async fn serve(&mut self, worker: usize) -> Option<usize> {
+        let connection = &mut self.connection;
+        connection.client.set_worker(worker);
+        match connection.run(worker).await {
+            Ok(None) => (),
+            Ok(to) => return to,
+            Err(error) => {
+                tracing::debug!(client = connection.client.id, %error, "connection lost");
+            }
+        }
+        if let Some(begun) = connection.begun.take() {
+            // It may hold much.
+            free(LONG, begun);
+        }
+        if connection.session.holds_much() {
+            let session = std::mem::take(&mut connection.session);
+            let job: Job = Box::new(|_| drop(session));
+            // Its place stays taken meanwhile, so that clients that come and go do not pile up what
+            // is to be freed.
+            Box::pin(apart::run(&connection.server, job)).await;
+        }
+        None
     }
-    if connection.session.holds_much() {
-        let session = connection.session;
-        let job: Job = Box::new(|_| drop(session));
-        // Its place stays taken meanwhile, so that clients that come and go do not pile up what is
-        // to be freed.
-        Box::pin(apart::run(server, job)).await;
+
+    /// Lets another event loop watch the socket, and this thread's no longer. If that fails,
+    /// nothing has changed.
+    pub(crate) fn register_with(&mut self, handle: &Handle) -> io::Result<()> {
+        let connection = &mut self.connection;
+        // Another descriptor of the same socket, because this one stays until the other is ready.
+        let socket = SockRef::from(&*connection.stream).try_clone()?;
+        let _loop = handle.enter();
+        let stream = Arc::new(TcpStream::from_std(socket.into())?);
+        connection.client.set_stream(Arc::clone(&stream));
+        connection.stream = stream;
+        Ok(())
     }
 }
 
 impl Connection {
-    fn new(server: &Arc<Shared>, client: &Arc<Client>) -> Self {
+    fn new(server: &Arc<Shared>, client: &Arc<Client>, stream: &Arc<TcpStream>) -> Self {
         Self {
             server: Arc::clone(server),
             client: Arc::clone(client),
@@ -113,13 +175,17 @@ impl Connection {
             is_apart: false,
             output: Reply::new(server.limits.max_output_buffer.0),
             turn: Turn::begin(server.limits.turn.time.0),
+            stream: Arc::clone(stream),
+            seen: 0,
         }
     }
 
-    async fn run(&mut self) -> io::Result<()> {
+    /// Returns the worker that it should move to; `None` at its end.
+    async fn run(&mut self, worker: usize) -> io::Result<Option<usize>> {
         loop {
             if !self.read().await? {
-                return self.part().await;
+                self.part().await?;
+                return Ok(None);
             }
             self.client.set_state(State::Working);
             loop {
@@ -130,7 +196,8 @@ impl Connection {
                 };
                 self.send().await?;
                 if self.client.ending().is_some() {
-                    return self.part().await;
+                    self.part().await?;
+                    return Ok(None);
                 }
                 match pause {
                     Pause::Idle => break,
@@ -143,13 +210,20 @@ impl Connection {
                     Pause::Paused => self.server.clients.pause.wait().await,
                     // In a box, because every client costs the size of this future.
                     Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
-                    Pause::Close => return self.close().await,
+                    Pause::Close => {
+                        self.close().await?;
+                        return Ok(None);
+                    }
                 }
                 if self.turn.is_over() {
                     self.give_way().await;
                 }
             }
             self.client.set_state(State::Waiting);
+            let threads = &self.server.threads;
+            if let Some(to) = threads.asks_to_leave(worker, &mut self.seen) {
+                return Ok(Some(to));
+            }
         }
     }
 
@@ -205,7 +279,7 @@ impl Connection {
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
             self.make_room().await;
-            match self.client.stream.try_read_buf(&mut self.input) {
+            match self.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Ok(false),
                 // The turn goes on, so that a client that never stops sending does not starve the
                 // rest of its thread.
@@ -262,7 +336,7 @@ impl Connection {
     /// Runs a step of the first request on the thread apart. The whole connection goes there, but
     /// for its socket, which the worker watches.
     async fn run_apart(&mut self) -> Pause {
-        let idle = Self::new(&self.server, &self.client);
+        let idle = Self::new(&self.server, &self.client, &self.stream);
         let mut connection = std::mem::replace(self, idle);
         let run = move || {
             connection.is_apart = true;
@@ -365,7 +439,7 @@ impl Connection {
     /// Sends what is written, but for the reply of a command that is not done.
     async fn send(&mut self) -> io::Result<()> {
         while !self.output.unsent().is_empty() {
-            match self.client.stream.try_write(self.output.unsent()) {
+            match self.stream.try_write(self.output.unsent()) {
                 Ok(sent) => {
                     self.output.sent(sent);
                     if self.turn.spend_bytes(sent) {
@@ -392,7 +466,7 @@ impl Connection {
     ) -> io::Result<()> {
         let mut has_waited = false;
         std::future::poll_fn(|context| {
-            let poll = is_ready(&self.client.stream, context);
+            let poll = is_ready(&self.stream, context);
             has_waited |= poll.is_pending();
             poll
         })
@@ -479,7 +553,7 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
-        let (client, input) = (&self.client, &mut self.input);
+        let (client, stream, input) = (&*self.client, &*self.stream, &mut self.input);
         let mut had_to_wait = false;
         let mut how = None;
         let unblocked = client.unblocked();
@@ -488,9 +562,9 @@ impl Connection {
             had_to_wait = true;
             // Commands that are read ahead run after this one has been answered.
             while input.len() < READ_AHEAD {
-                client.stream.readable().await?;
+                stream.readable().await?;
                 input.reserve(READ_SIZE);
-                match client.stream.try_read_buf(input) {
+                match stream.try_read_buf(input) {
                     Ok(0) => return Ok(()),
                     Ok(_) => (),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => (),
@@ -498,7 +572,7 @@ impl Connection {
                 }
             }
             // The end of the input is behind unread bytes, so reading does not show it.
-            while !client.has_ended_input().await {
+            while !has_ended_input(stream).await {
                 tokio::time::sleep(HANGUP_CHECK).await;
             }
             Ok(())
@@ -516,7 +590,7 @@ impl Connection {
             // A client that left before the message was sent must not get it. While this task
             // yields, the event loop learns of everything that has happened to the socket.
             tokio::task::yield_now().await;
-            if client.has_ended_input().await {
+            if has_ended_input(stream).await {
                 lease.keep(0);
             }
         }
@@ -557,14 +631,14 @@ impl Connection {
     /// Ends the output and waits a little until the client has seen it.
     async fn close(&mut self) -> io::Result<()> {
         self.input = Vec::new();
-        socket2::SockRef::from(&self.client.stream).shutdown(std::net::Shutdown::Write)?;
+        SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write)?;
         let linger = async {
             // Not within this future, because every client costs its size.
             let mut ignored = vec![0; 4 << 10];
             let mut left = LINGER_BYTES;
             while left > 0 {
-                self.client.stream.readable().await?;
-                match self.client.stream.try_read(&mut ignored) {
+                self.stream.readable().await?;
+                match self.stream.try_read(&mut ignored) {
                     Ok(0) => break,
                     Ok(read) => left = left.saturating_sub(read),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => (),
@@ -575,5 +649,18 @@ impl Connection {
         };
         // It makes no difference whether the client has seen it in time.
         tokio::time::timeout(LINGER, linger).await.unwrap_or(Ok(()))
+    }
+}
+
+/// Whether the client will send no more, as far as the event loop knows: it has closed the
+/// connection or its half of it, or the server has ended its input. Earlier bytes may be unread.
+async fn has_ended_input(stream: &TcpStream) -> bool {
+    tokio::select! {
+        biased;
+        ready = stream.ready(Interest::READABLE) => {
+            ready.map_or(true, |ready| ready.is_read_closed())
+        }
+        // Nothing is unread, and the input has not ended.
+        () = std::future::ready(()) => false,
     }
 }

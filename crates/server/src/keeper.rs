@@ -1,66 +1,125 @@
 //! The keeper: what the accepting thread looks at regularly, so that no command has to.
 //!
-//! Every [`TICK`] it looks at the workers: whether their threads still turn, and how busy they are.
-//! Once a second it looks at the clients: who is silent, who does not read, and what all hold.
+//! At every [`LOOK`] it looks at the workers: whether their threads still turn, how busy they are,
+//! and whether their clients should gather or spread. Once a second it looks at the clients: who is
+//! silent, who does not read, and what all hold.
 
 use crate::clients::Clients;
 use crate::commands::Command;
+use crate::gather::{Judge, LOOK, Seen, Threads};
 use crate::server::Shared;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::runtime::RuntimeMetrics;
 use tokio::time::MissedTickBehavior;
 
-/// How often a worker shows that its thread turns, and how often the keeper looks.
+/// How often a worker shows that its thread turns.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 /// How long a thread may not turn before the log names it and it gets no new clients.
 pub(crate) const STUCK: Duration = Duration::from_secs(1);
 
-/// Ticks from one look at the clients to the next.
-const TICKS_OF_CLIENTS: u32 = 4;
+/// Looks at the workers from one look at the clients to the next.
+const LOOKS_OF_CLIENTS: u32 = 10;
 
-/// What a worker shows to other threads.
-#[derive(Default)]
+/// What a worker shows to other threads, and what they ask of it.
 pub(crate) struct Pulse {
     /// The clients of the worker.
     pub(crate) clients: AtomicUsize,
+    /// Its clients that have completed a command since the last look.
+    pub(crate) active: AtomicUsize,
     /// When its thread last turned, in milliseconds from the start of the server.
     beat: AtomicU64,
-    /// Its busy time in the last tick, in thousandths.
+    /// Its busy time before the last look, in thousandths.
     busy: AtomicUsize,
     is_stuck: AtomicBool,
+    /// Whether clients gather on it.
+    is_open: AtomicBool,
+    /// How many of its clients should leave it before the next look.
+    leave: AtomicUsize,
+    /// The thread that they should go to, plus one; 0 if to any that is open.
+    target: AtomicUsize,
 }
 
 impl Pulse {
+    pub(crate) fn new(is_open: bool) -> Self {
+        Self {
+            clients: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            beat: AtomicU64::new(0),
+            busy: AtomicUsize::new(0),
+            is_stuck: AtomicBool::new(false),
+            is_open: AtomicBool::new(is_open),
+            leave: AtomicUsize::new(0),
+            target: AtomicUsize::new(0),
+        }
+    }
+
     pub(crate) fn beat(&self, started: Instant) {
         self.beat.store(milliseconds(started.elapsed()), Relaxed);
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Relaxed)
+    }
+
+    pub(crate) fn set_open(&self, is_open: bool) {
+        self.is_open.store(is_open, Relaxed);
+    }
+
+    /// What the keeper sees. The count of active clients begins anew.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            busy: self.busy(),
+            active: self.active.swap(0, Relaxed),
+            is_open: self.is_open(),
+            is_stuck: self.is_stuck.load(Relaxed),
+        }
+    }
+
+    /// Its busy time before the last look, in thousandths.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy.load(Relaxed)
+    }
+
+    /// Asks some clients to leave: for one thread, or for any that is open.
+    pub(crate) fn let_leave(&self, clients: usize, to: Option<usize>) {
+        self.target.store(to.map_or(0, |to| to + 1), Relaxed);
+        self.leave.store(clients, Relaxed);
+    }
+
+    /// Whether a client of this thread should leave, and for which thread. Only the worker itself
+    /// calls this.
+    pub(crate) fn take_leave(&self) -> Option<Option<usize>> {
+        let leave = self.leave.load(Relaxed);
+        if leave == 0 {
+            return None;
+        }
+        if leave < usize::MAX {
+            // The keeper may have stored another number meanwhile; then that order is one short or
+            // one long, and a later look mends it.
+            self.leave.store(leave - 1, Relaxed);
+        }
+        Some(self.target.load(Relaxed).checked_sub(1))
+    }
+
     /// The load of the thread: its clients, each as much as four if the thread is always busy. The
     /// keeper learns of busy time late, so it must not decide alone: else all clients that come
-    /// within a tick would go to one thread. `None` if the thread is stuck.
+    /// between two looks would go to one thread. `None` if the thread is stuck or closed.
     fn load(&self) -> Option<usize> {
         let clients = self.clients.load(Relaxed).saturating_add(1);
         let load = clients.saturating_mul(1000 + 3 * self.busy.load(Relaxed));
-        (!self.is_stuck.load(Relaxed)).then_some(load)
+        (self.is_open() && !self.is_stuck.load(Relaxed)).then_some(load)
     }
 }
 
-/// The worker that the next client goes to: the one with the least load among those whose threads
-/// turn; the one with the fewest clients if none does.
-pub(crate) fn next_worker<'a>(pulses: impl Iterator<Item = &'a Pulse> + Clone) -> Option<usize> {
-    let turning = pulses
-        .clone()
-        .enumerate()
-        .filter_map(|(number, pulse)| Some((pulse.load()?, number)))
-        .min();
-    let any = pulses
-        .enumerate()
-        .map(|(number, pulse)| (pulse.clients.load(Relaxed), number))
-        .min();
-    turning.or(any).map(|(_, number)| number)
+/// The worker that the next client goes to: the one with the least load among those that are open
+/// and turn. If no thread is and does, the one with the fewest clients.
+pub(crate) fn next_worker(pulses: &[Pulse]) -> Option<usize> {
+    let numbered = || pulses.iter().enumerate();
+    let turning = numbered().filter_map(|(number, pulse)| Some((pulse.load()?, number)));
+    let any = numbered().map(|(number, pulse)| (pulse.clients.load(Relaxed), number));
+    turning.min().or(any.min()).map(|(_, number)| number)
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -69,18 +128,23 @@ fn milliseconds(time: Duration) -> u64 {
 
 /// A worker as the keeper sees it.
 pub(crate) struct Watched {
-    pulse: Arc<Pulse>,
+    number: usize,
     metrics: RuntimeMetrics,
     /// The busy time at the last look.
     busy: Duration,
 }
 
 /// Looks at workers and clients for ever.
-pub(crate) async fn keep(mut workers: Vec<Watched>, shared: &Shared) {
+pub(crate) async fn keep(shared: &Shared) {
+    let threads = &shared.threads;
+    let mut workers: Vec<_> = (0..threads.count())
+        .map(|number| Watched::new(number, threads))
+        .collect();
+    let mut judge = Judge::default();
     let limits = &shared.limits.clients;
     let timeout = (limits.timeout > 0).then(|| Duration::from_secs(limits.timeout));
     let slow = Duration::from_secs(limits.soft_output_seconds);
-    let mut ticks = tokio::time::interval(TICK);
+    let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = ticks.tick().await.into_std();
     let mut number: u32 = 0;
@@ -90,15 +154,16 @@ pub(crate) async fn keep(mut workers: Vec<Watched>, shared: &Shared) {
         last = Instant::now();
         // If this thread has not turned either, the whole process or machine stood still.
         if passed < STUCK {
-            for (number, worker) in workers.iter_mut().enumerate() {
-                worker.look_at_busy(passed);
-                if let Some(line) = worker.look(number, shared) {
+            for worker in &mut workers {
+                worker.look_at_busy(passed, threads);
+                if let Some(line) = worker.look(shared) {
                     tracing::warn!("{line}");
                 }
             }
+            threads.look(&mut judge);
         }
         number = number.wrapping_add(1);
-        if number.is_multiple_of(TICKS_OF_CLIENTS) {
+        if number.is_multiple_of(LOOKS_OF_CLIENTS) {
             shared.clients.close_idle(timeout, slow);
             shared.clients.keep_within_limit();
         }
@@ -106,30 +171,32 @@ pub(crate) async fn keep(mut workers: Vec<Watched>, shared: &Shared) {
 }
 
 impl Watched {
-    pub(crate) fn new(pulse: Arc<Pulse>, metrics: RuntimeMetrics) -> Self {
+    pub(crate) fn new(number: usize, threads: &Threads) -> Self {
+        let metrics = threads.handle(number).metrics();
         Self {
-            pulse,
+            number,
+            busy: metrics.worker_total_busy_duration(0),
             metrics,
-            busy: Duration::ZERO,
         }
     }
 
-    fn look_at_busy(&mut self, passed: Duration) {
+    fn look_at_busy(&mut self, passed: Duration, threads: &Threads) {
         let busy = self.metrics.worker_total_busy_duration(0);
         let share = busy.saturating_sub(self.busy).as_secs_f64() / passed.as_secs_f64();
         self.busy = busy;
         // Between 0 and 1000.
-        self.pulse
-            .busy
-            .store((share.clamp(0.0, 1.0) * 1000.0) as usize, Relaxed);
+        let busy = (share.clamp(0.0, 1.0) * 1000.0) as usize;
+        threads.pulse(self.number).busy.store(busy, Relaxed);
     }
 
     /// Looks whether the thread turns. Returns what the log says of it if that has changed.
-    pub(crate) fn look(&mut self, number: usize, shared: &Shared) -> Option<String> {
-        let beat = self.pulse.beat.load(Relaxed);
+    pub(crate) fn look(&mut self, shared: &Shared) -> Option<String> {
+        let number = self.number;
+        let pulse = shared.threads.pulse(number);
+        let beat = pulse.beat.load(Relaxed);
         let still = milliseconds(shared.started.elapsed()).saturating_sub(beat);
         let is_stuck = still >= milliseconds(STUCK);
-        if self.pulse.is_stuck.swap(is_stuck, Relaxed) == is_stuck {
+        if pulse.is_stuck.swap(is_stuck, Relaxed) == is_stuck {
             return None;
         }
         if !is_stuck {
@@ -148,7 +215,7 @@ fn culprit(worker: usize, clients: &Clients) -> String {
     for client in clients.list() {
         // 0, if no command of the client runs at this moment, stands for no command.
         let command = Command::of_token(client.on_thread());
-        if let (true, Some(command)) = (client.worker == worker, command) {
+        if let (true, Some(command)) = (client.worker() == worker, command) {
             return format!("it runs {} of {}", command.full_name, client.who());
         }
     }
@@ -160,16 +227,15 @@ mod tests {
     use super::*;
 
     fn pulse(clients: usize, busy: usize, is_stuck: bool) -> Pulse {
-        Pulse {
-            clients: AtomicUsize::new(clients),
-            beat: AtomicU64::new(0),
-            busy: AtomicUsize::new(busy),
-            is_stuck: AtomicBool::new(is_stuck),
-        }
+        let pulse = Pulse::new(true);
+        pulse.clients.store(clients, Relaxed);
+        pulse.busy.store(busy, Relaxed);
+        pulse.is_stuck.store(is_stuck, Relaxed);
+        pulse
     }
 
     fn next(pulses: &[Pulse]) -> Option<usize> {
-        next_worker(pulses.iter())
+        next_worker(pulses)
     }
 
     #[test]
@@ -185,5 +251,8 @@ mod tests {
         assert_eq!(next(&stuck), Some(1));
         let all = [pulse(5, 0, true), pulse(4, 0, true)];
         assert_eq!(next(&all), Some(1), "a client may wait, but comes in");
+        let closed = [pulse(0, 0, false), pulse(9, 900, false)];
+        closed[0].set_open(false);
+        assert_eq!(next(&closed), Some(1), "clients gather");
     }
 }

@@ -11,6 +11,7 @@ mod extended;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod gather;
 mod glob;
 mod keeper;
 pub mod limits;

@@ -1,15 +1,16 @@
 //! The server: a listener, worker threads, and an orderly end.
 //!
-//! One thread accepts connections and hands each socket to the worker with the least load. It is
-//! also the [keeper](crate::keeper) of workers and clients. A worker is a thread with its own event
-//! loop. A client stays with its worker, so that serving it
-//! takes no lock and wakes no other thread. All workers share the keyspace.
+//! One thread accepts connections and hands each socket to a worker. It is also the
+//! [keeper](crate::keeper) of workers and clients. A worker is a thread with its own event loop, so
+//! that serving a client takes no lock and wakes no other thread. Clients
+//! [gather](crate::gather) on few workers. All workers share the keyspace.
 
 use crate::clients::{Admission, Clients};
 use crate::commands::{Denied, Gathering};
-use crate::connection;
+use crate::connection::Served;
 use crate::descriptors::{self, Spare, Throttle, TooFew};
-use crate::keeper::{self, Pulse, TICK, Watched};
+use crate::gather::{Peer, Threads};
+use crate::keeper::{self, TICK};
 use crate::limits::Limits;
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
@@ -22,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{self, Handle, Runtime};
+use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -67,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) gathering: Arc<Gathering>,
     pub(crate) started: Instant,
     pub(crate) address: SocketAddr,
-    pub(crate) threads: usize,
+    pub(crate) threads: Threads,
     pub(crate) protected_mode: bool,
     pub(crate) table_directory: Option<PathBuf>,
 }
@@ -105,20 +106,25 @@ pub enum StartError {
 pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
-    workers: Vec<Worker>,
+    /// What the workers' clients come through. A worker ends when its sender is dropped and its
+    /// clients have left.
+    workers: Vec<Arrivals>,
     finished: std_mpsc::Receiver<()>,
     shared: Arc<Shared>,
 }
 
-/// A thread that serves clients until its sender is dropped and they have left.
-struct Worker {
-    sockets: mpsc::UnboundedSender<Socket>,
-    pulse: Arc<Pulse>,
-    handle: Handle,
+/// The way to a worker.
+type Arrivals = mpsc::UnboundedSender<Arrival>;
+
+/// A client on its way to a worker.
+pub(crate) enum Arrival {
+    New(Socket),
+    /// From another worker.
+    Moved(Box<Served>),
 }
 
-/// A client on its way to its worker.
-struct Socket {
+/// A new client.
+pub(crate) struct Socket {
     stream: std::net::TcpStream,
     admission: Admission,
 }
@@ -148,23 +154,27 @@ impl Server {
                     address: config.address,
                     source,
                 })?;
+        let prepared: Vec<_> = (0..threads)
+            .map(|_| Worker::new())
+            .collect::<Result<_, _>>()?;
+        let peers = prepared.iter().map(Worker::peer).collect();
         let shared = Arc::new(Shared {
             store,
             denied: config.limits.clients.denied(),
             clients: Arc::new(Clients::new(&config.limits)),
+            threads: Threads::new(peers, config.limits.gather.gather),
             limits: config.limits,
             stats: Stats::default(),
             gathering: Arc::default(),
             started: Instant::now(),
             address,
-            threads,
             protected_mode: config.protected_mode,
             table_directory: config.table_directory,
         });
         let (finish, finished) = std_mpsc::channel();
-        let workers = (0..threads)
-            .map(|number| Worker::start(number, &shared, finish.clone()))
-            .collect::<Result<_, _>>()?;
+        let start = |(number, worker): (_, Worker)| worker.start(number, &shared, finish.clone());
+        let workers = prepared.into_iter().enumerate().map(start);
+        let workers = workers.collect::<Result<_, _>>()?;
         Ok(Self {
             runtime,
             listener,
@@ -191,11 +201,10 @@ impl Server {
             shared,
         } = self;
         let count = workers.len();
-        let watched = workers.iter().map(Worker::watched).collect();
         runtime.block_on(async {
             tokio::select! {
                 () = accept(&listener, &workers, &shared) => (),
-                () = keeper::keep(watched, &shared) => (),
+                () = keeper::keep(&shared) => (),
                 () = stop => (),
             }
         });
@@ -267,7 +276,7 @@ fn event_loop() -> Result<Runtime, StartError> {
 }
 
 /// Accepts clients for ever.
-async fn accept(listener: &TcpListener, workers: &[Worker], shared: &Shared) {
+async fn accept(listener: &TcpListener, workers: &[Arrivals], shared: &Shared) {
     let mut spare = Spare::new();
     let mut throttle = Throttle::default();
     loop {
@@ -308,7 +317,7 @@ async fn turn_away(listener: &TcpListener, shared: &Shared) {
 }
 
 /// Hands an accepted client to a worker, or refuses it.
-fn welcome(stream: TcpStream, peer: SocketAddr, workers: &[Worker], shared: &Shared) {
+fn welcome(stream: TcpStream, peer: SocketAddr, workers: &[Arrivals], shared: &Shared) {
     shared.stats.connections.fetch_add(1, Relaxed);
     let is_local = is_local(peer.ip());
     let limits = &shared.limits;
@@ -329,12 +338,11 @@ fn welcome(stream: TcpStream, peer: SocketAddr, workers: &[Worker], shared: &Sha
         shared.stats.rejected.fetch_add(1, Relaxed);
         refuse(stream, text);
     } else if let (Some(admission), Ok(stream)) = (admission, stream.into_std()) {
-        let pulses = workers.iter().map(|worker| &*worker.pulse);
-        let next = keeper::next_worker(pulses).and_then(|number| workers.get(number));
-        if let Some(worker) = next {
-            worker.pulse.clients.fetch_add(1, Relaxed);
+        let next = shared.threads.next();
+        if let Some(worker) = workers.get(next) {
+            shared.threads.pulse(next).clients.fetch_add(1, Relaxed);
             // Cannot fail: a worker ends only after its sender is dropped.
-            let _ = worker.sockets.send(Socket { stream, admission });
+            let _ = worker.send(Arrival::New(Socket { stream, admission }));
         }
     }
 }
@@ -362,17 +370,38 @@ fn refuse(stream: TcpStream, text: &str) {
     }
 }
 
+/// A worker that has not started.
+struct Worker {
+    runtime: Runtime,
+    arrivals: Arrivals,
+    incoming: mpsc::UnboundedReceiver<Arrival>,
+}
+
 impl Worker {
+    fn new() -> Result<Self, StartError> {
+        let (arrivals, incoming) = mpsc::unbounded_channel();
+        Ok(Self {
+            runtime: event_loop()?,
+            arrivals,
+            incoming,
+        })
+    }
+
+    fn peer(&self) -> Peer {
+        Peer {
+            arrivals: self.arrivals.downgrade(),
+            handle: self.runtime.handle().clone(),
+        }
+    }
+
     fn start(
+        self,
         number: usize,
         shared: &Arc<Shared>,
         finish: std_mpsc::Sender<()>,
-    ) -> Result<Self, StartError> {
-        let runtime = event_loop()?;
-        let (sockets, incoming) = mpsc::unbounded_channel();
-        let pulse = Arc::new(Pulse::default());
-        let handle = runtime.handle().clone();
-        let work = work(incoming, Arc::clone(shared), number, Arc::clone(&pulse));
+    ) -> Result<Arrivals, StartError> {
+        let work = work(self.incoming, Arc::clone(shared), number);
+        let runtime = self.runtime;
         thread::Builder::new()
             .name(format!("tremula-{number}"))
             .spawn(move || {
@@ -381,39 +410,26 @@ impl Worker {
                 let _ = finish.send(());
             })
             .map_err(StartError::Worker)?;
-        Ok(Self {
-            sockets,
-            pulse,
-            handle,
-        })
-    }
-
-    fn watched(&self) -> Watched {
-        Watched::new(Arc::clone(&self.pulse), self.handle.metrics())
+        Ok(self.arrivals)
     }
 }
 
 /// Serves the incoming clients, each in its own task, until no more come and all have left.
-async fn work(
-    mut incoming: mpsc::UnboundedReceiver<Socket>,
-    shared: Arc<Shared>,
-    number: usize,
-    pulse: Arc<Pulse>,
-) {
+async fn work(mut incoming: mpsc::UnboundedReceiver<Arrival>, shared: Arc<Shared>, number: usize) {
     let mut clients = JoinSet::new();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            socket = incoming.recv() => match socket {
-                Some(socket) => {
-                    let departure = Departure(Arc::clone(&pulse));
-                    clients.spawn(serve(socket, Arc::clone(&shared), number, departure));
+            arrival = incoming.recv() => match arrival {
+                Some(arrival) => {
+                    let departure = Departure(Arc::clone(&shared), number);
+                    clients.spawn(serve(arrival, departure));
                 }
                 None => break,
             },
             Some(left) = clients.join_next() => report(left),
-            _ = ticks.tick() => pulse.beat(shared.started),
+            _ = ticks.tick() => shared.threads.pulse(number).beat(shared.started),
         };
     }
     while let Some(left) = clients.join_next().await {
@@ -429,66 +445,67 @@ fn report(left: Result<(), tokio::task::JoinError>) {
 }
 
 /// Subtracts a client from its worker's load when dropped, also by a panic.
-struct Departure(Arc<Pulse>);
+struct Departure(Arc<Shared>, usize);
 
 impl Drop for Departure {
     fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Relaxed);
+        self.0.threads.pulse(self.1).clients.fetch_sub(1, Relaxed);
     }
 }
 
-/// Removes a client from the list when dropped, also by a panic.
-struct Listed<'a>(&'a Clients, u64);
-
-impl Drop for Listed<'_> {
-    fn drop(&mut self) {
-        self.0.disconnect(self.1);
-    }
-}
-
-async fn serve(socket: Socket, shared: Arc<Shared>, worker: usize, _departure: Departure) {
-    let Socket { stream, admission } = socket;
-    let stream = TcpStream::from_std(stream).and_then(|stream| {
-        // Replies are sent whole, so waiting for more data would only delay them.
-        stream.set_nodelay(true)?;
-        let silence = Duration::from_secs(shared.limits.clients.tcp_keepalive);
-        if !silence.is_zero() {
-            let keepalive = TcpKeepalive::new()
-                .with_time(silence)
-                .with_interval((silence / KEEPALIVE_PROBES).max(Duration::from_secs(1)))
-                .with_retries(KEEPALIVE_PROBES);
-            SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        }
-        Ok(stream)
-    });
-    // The client may be gone already.
-    let Ok(client) = stream.and_then(|stream| shared.clients.connect(stream, worker)) else {
-        return;
+/// Serves a client until it leaves the worker.
+async fn serve(arrival: Arrival, departure: Departure) {
+    let Departure(shared, worker) = &departure;
+    let mut client = match arrival {
+        Arrival::Moved(client) => client,
+        Arrival::New(socket) => match open(socket, shared) {
+            Ok(client) => client,
+            // The client may be gone already.
+            Err(_) => return,
+        },
     };
-    let _listed = Listed(&shared.clients, client.id);
-    connection::serve(&shared, &client).await;
-    drop(admission);
+    while let Some(to) = client.serve(*worker).await {
+        match shared.threads.move_to(to, client) {
+            Ok(()) => return,
+            Err(stays) => client = stays,
+        }
+    }
+}
+
+fn open(socket: Socket, shared: &Arc<Shared>) -> io::Result<Box<Served>> {
+    let stream = TcpStream::from_std(socket.stream)?;
+    // Replies are sent whole, so waiting for more data would only delay them.
+    stream.set_nodelay(true)?;
+    let silence = Duration::from_secs(shared.limits.clients.tcp_keepalive);
+    if !silence.is_zero() {
+        let keepalive = TcpKeepalive::new()
+            .with_time(silence)
+            .with_interval((silence / KEEPALIVE_PROBES).max(Duration::from_secs(1)))
+            .with_retries(KEEPALIVE_PROBES);
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+    }
+    Served::new(shared, stream, socket.admission)
 }
 
 /// The data of a server that does not listen.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn shared(limits: Limits, store: &StoreConfig) -> Shared {
+pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> Arc<Shared> {
     let Ok(store) = Store::new(store) else {
         panic!("the server takes this engine");
     };
-    Shared {
+    Arc::new(Shared {
         store: Arc::new(store),
         denied: limits.clients.denied(),
         clients: Arc::new(Clients::new(&limits)),
+        threads: Threads::new(peers, limits.gather.gather),
         limits,
         stats: Stats::default(),
         gathering: Arc::default(),
         started: Instant::now(),
         address: ([127, 0, 0, 1], 0).into(),
-        threads: 1,
         protected_mode: true,
         table_directory: None,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -498,39 +515,63 @@ mod tests {
     mod visitor;
 
     use super::*;
+    use crate::gather::Judge;
+    use crate::keeper::Watched;
     use tremula_store::Engine;
 
     /// How long the test may take on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(120);
 
-    fn shared(limits: Limits) -> Shared {
-        super::shared(limits, &StoreConfig::new(Engine::CaTree))
+    /// What the threads of a server share, and the way to each of its workers.
+    fn shared(limits: Limits, workers: &[Worker]) -> Arc<Shared> {
+        let peers = workers.iter().map(Worker::peer).collect();
+        super::shared(limits, &StoreConfig::new(Engine::CaTree), peers)
+    }
+
+    /// A worker on the thread of the test.
+    fn worker_here(limits: Limits) -> (Arc<Shared>, Arrivals, tokio::task::JoinHandle<()>) {
+        let (arrivals, incoming) = mpsc::unbounded_channel();
+        let worker = Worker {
+            runtime: event_loop().expect("an event loop"),
+            arrivals: arrivals.clone(),
+            incoming,
+        };
+        let shared = shared(limits, std::slice::from_ref(&worker));
+        let Worker {
+            runtime, incoming, ..
+        } = worker;
+        // It is not used.
+        runtime.shutdown_background();
+        let worker = tokio::spawn(work(incoming, Arc::clone(&shared), 0));
+        (shared, arrivals, worker)
     }
 
     /// Blocks a worker's thread, as a command that does not end would. The watchdog names the
     /// thread once, new clients go to the other worker, and come back when the thread turns again.
     #[test]
     fn a_thread_that_does_not_turn_is_named_and_gets_no_new_clients() {
-        let shared = Arc::new(shared(Limits::default()));
+        let workers: Vec<_> = (0..2).map(|_| Worker::new().expect("a worker")).collect();
+        let shared = shared(Limits::default(), &workers);
         let (finish, finished) = std_mpsc::channel();
-        let workers: Vec<_> = (0..2)
-            .map(|number| Worker::start(number, &shared, finish.clone()).expect("a worker"))
-            .collect();
-        let mut watched: Vec<_> = workers.iter().map(Worker::watched).collect();
-        let pulses = || workers.iter().map(|worker| &*worker.pulse);
+        let workers: Vec<_> = (0..)
+            .zip(workers)
+            .map(|(number, worker)| worker.start(number, &shared, finish.clone()))
+            .collect::<Result<_, _>>()
+            .expect("threads");
+        let mut watched = Watched::new(0, &shared.threads);
         let (release, released) = std_mpsc::channel::<()>();
-        workers[0].handle.spawn(async move {
+        shared.threads.handle(0).spawn(async move {
             // Fails if the test has ended.
             let _ = released.recv();
         });
         // Else the other worker would be the next one anyway.
-        workers[1].pulse.clients.fetch_add(100, Relaxed);
+        shared.threads.pulse(1).clients.fetch_add(100, Relaxed);
         let mut line = None;
         let deadline = Instant::now() + PATIENCE;
         while line.is_none() {
             assert!(Instant::now() < deadline, "the watchdog says nothing");
             thread::sleep(Duration::from_millis(10));
-            line = watched[0].look(0, &shared);
+            line = watched.look(&shared);
         }
         let line = line.unwrap_or_default();
         assert!(
@@ -538,8 +579,10 @@ mod tests {
             "{line}"
         );
         assert!(line.contains("no command runs on it"), "{line}");
-        assert_eq!(watched[0].look(0, &shared), None, "once");
-        assert_eq!(keeper::next_worker(pulses()), Some(1));
+        assert_eq!(watched.look(&shared), None, "once");
+        assert_eq!(shared.threads.next(), 0, "clients gather there");
+        shared.threads.look(&mut Judge::default());
+        assert_eq!(shared.threads.next(), 1);
         release.send(()).expect("the thread waits for it");
         let mut line = None;
         while line.is_none() {
@@ -548,10 +591,10 @@ mod tests {
                 "the thread is never said to turn"
             );
             thread::sleep(Duration::from_millis(10));
-            line = watched[0].look(0, &shared);
+            line = watched.look(&shared);
         }
         assert_eq!(line.as_deref(), Some("thread tremula-0 turns again"));
-        assert_eq!(keeper::next_worker(pulses()), Some(0));
+        assert_eq!(shared.threads.next(), 0);
         drop(workers);
         for _ in 0..2 {
             finished.recv_timeout(PATIENCE).expect("the workers end");

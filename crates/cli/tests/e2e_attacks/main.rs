@@ -5,5 +5,6 @@
 mod support;
 
 mod clients;
+mod gather;
 mod terms;
 mod turns;

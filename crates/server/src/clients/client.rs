@@ -7,12 +7,11 @@ use socket2::SockRef;
 use std::fmt::Write;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -85,9 +84,11 @@ pub(crate) enum Unblock {
 /// people or summed.
 pub(crate) struct Client {
     pub(crate) id: u64,
-    pub(crate) stream: TcpStream,
+    /// Shared with the connection, which replaces it when it moves. Other threads use it only under
+    /// the lock.
+    stream: Mutex<Arc<TcpStream>>,
     /// The number of the worker that serves it.
-    pub(crate) worker: usize,
+    worker: AtomicUsize,
     pub(super) peer: SocketAddr,
     pub(super) local: SocketAddr,
     connected: Instant,
@@ -120,13 +121,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(id: u64, worker: usize, stream: TcpStream) -> std::io::Result<Self> {
+    pub(super) fn new(id: u64, stream: Arc<TcpStream>) -> std::io::Result<Self> {
         Ok(Self {
             id,
-            worker,
+            worker: AtomicUsize::new(0),
             peer: stream.peer_addr()?,
             local: stream.local_addr()?,
-            stream,
+            stream: Mutex::new(stream),
             connected: Instant::now(),
             name: Mutex::default(),
             library: Mutex::default(),
@@ -148,6 +149,20 @@ impl Client {
             unblock: Notify::new(),
             unblock_error: AtomicBool::new(false),
         })
+    }
+
+    /// The number of the worker that serves it.
+    pub(crate) fn worker(&self) -> usize {
+        self.worker.load(Relaxed)
+    }
+
+    pub(crate) fn set_worker(&self, worker: usize) {
+        self.worker.store(worker, Relaxed);
+    }
+
+    /// Puts another descriptor of the socket in the place of the one so far.
+    pub(crate) fn set_stream(&self, stream: Arc<TcpStream>) {
+        *lock(&self.stream) = stream;
     }
 
     pub(crate) fn name(&self) -> Vec<u8> {
@@ -265,7 +280,7 @@ impl Client {
         } else {
             Shutdown::Both
         };
-        let _ = SockRef::from(&self.stream).shutdown(how);
+        let _ = SockRef::from(&**lock(&self.stream)).shutdown(how);
         first
     }
 
@@ -326,11 +341,11 @@ impl Client {
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
              multi=-1 qbuf={unread} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} \
              obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user=default redir=-1 \
-             resp={} lib-name={} lib-ver={}",
+             resp={} lib-name={} lib-ver={} io-thread={}",
             self.id,
             self.peer,
             self.local,
-            self.stream.as_raw_fd(),
+            lock(&self.stream).as_raw_fd(),
             lock(&self.name).escape_ascii(),
             self.age().as_secs(),
             if command.is_some() { 0 } else { idle },
@@ -343,26 +358,13 @@ impl Client {
             self.protocol.load(Relaxed),
             library[0].escape_ascii(),
             library[1].escape_ascii(),
+            self.worker(),
         );
-    }
-
-    /// Whether the client will send no more, as far as the event loop knows: it has closed the
-    /// connection or its half of it, or [`end_input`](Self::end_input) has. Earlier bytes may be
-    /// unread.
-    pub(crate) async fn has_ended_input(&self) -> bool {
-        tokio::select! {
-            biased;
-            ready = self.stream.ready(Interest::READABLE) => {
-                ready.map_or(true, |ready| ready.is_read_closed())
-            }
-            // Nothing is unread, and the input has not ended.
-            () = std::future::ready(()) => false,
-        }
     }
 
     /// Ends the client's input behind the bytes that have arrived, which are still read.
     pub(super) fn end_input(&self) {
         // Fails if the peer is gone; then there is no more input anyway.
-        let _ = SockRef::from(&self.stream).shutdown(Shutdown::Read);
+        let _ = SockRef::from(&**lock(&self.stream)).shutdown(Shutdown::Read);
     }
 }

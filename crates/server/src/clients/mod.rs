@@ -67,10 +67,10 @@ impl Clients {
         (place < limit).then_some(admission)
     }
 
-    /// Adds an admitted client, which a worker serves.
-    pub(crate) fn connect(&self, stream: TcpStream, worker: usize) -> std::io::Result<Arc<Client>> {
+    /// Adds an admitted client.
+    pub(crate) fn connect(&self, stream: Arc<TcpStream>) -> std::io::Result<Arc<Client>> {
         let id = self.next_id.fetch_add(1, Relaxed) + 1;
-        let client = Arc::new(Client::new(id, worker, stream)?);
+        let client = Arc::new(Client::new(id, stream)?);
         let mut connected = lock(&self.connected);
         connected.insert(client.id, Arc::clone(&client));
         // `close` sets this under the same lock. Whichever thread comes second sees what the first

@@ -16,9 +16,10 @@ type Section = (
     fn(&Context<'_>, &mut String) -> std::fmt::Result,
 );
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 7] = [
     ("server", "Server", server),
     ("clients", "Clients", clients),
+    ("threads", "Threads", threads),
     ("memory", "Memory", memory),
     ("stats", "Stats", stats),
     ("terms", "Terms", terms),
@@ -54,7 +55,7 @@ fn server(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     write!(out, "redis_mode:standalone\r\n")?;
     write!(out, "tremula_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
     write!(out, "engine:{}\r\n", context.database().engine())?;
-    write!(out, "threads:{}\r\n", server.threads)?;
+    write!(out, "threads:{}\r\n", server.threads.count())?;
     write!(out, "arch_bits:{}\r\n", usize::BITS)?;
     write!(out, "process_id:{}\r\n", std::process::id())?;
     write!(out, "tcp_port:{}\r\n", server.address.port())?;
@@ -84,6 +85,30 @@ fn clients(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     )?;
     let closed = clients.closed.load(Relaxed);
     write!(out, "clients_closed_by_server:{closed}\r\n")
+}
+
+fn threads(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let threads = &context.server.threads;
+    let open = threads.pulses().iter().filter(|pulse| pulse.is_open());
+    write!(out, "open_threads:{}\r\n", open.count())?;
+    for (name, counter) in [
+        ("gathers", &threads.gathers),
+        ("spreads", &threads.spreads),
+        ("moved_clients", &threads.moves),
+    ] {
+        write!(out, "{name}:{}\r\n", counter.load(Relaxed))?;
+    }
+    for (number, pulse) in threads.pulses().iter().enumerate() {
+        let clients = pulse.clients.load(Relaxed);
+        let is_open = u8::from(pulse.is_open());
+        let busy = pulse.busy();
+        // In thousandths of its time.
+        write!(
+            out,
+            "thread{number}:clients={clients},open={is_open},busy={busy}\r\n"
+        )?;
+    }
+    Ok(())
 }
 
 fn memory(_: &Context<'_>, out: &mut String) -> std::fmt::Result {
@@ -174,6 +199,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         }),
         ("databases", DATABASES.to_string()),
         ("engine", context.database().engine().to_owned()),
+        ("gather", on(server.threads.gather)),
         ("max-atoms", limits.terms.max_atoms.to_string()),
         (
             "max-client-atoms",
@@ -217,7 +243,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
                 .map_or_else(String::new, |directory| directory.display().to_string()),
         ),
         ("tcp-keepalive", limits.clients.tcp_keepalive.to_string()),
-        ("threads", server.threads.to_string()),
+        ("threads", server.threads.count().to_string()),
         ("turn", limits.turn.time.to_string()),
         ("timeout", limits.clients.timeout.to_string()),
     ];

@@ -2,7 +2,7 @@
 
 use super::cut::Cuts;
 use super::token::{Token, tokens};
-use crate::connection;
+use crate::connection::Served;
 use crate::limits::{Bytes, ClientLimits, Limits, TermLimits, Time, TurnLimits};
 use crate::server::{Shared, shared};
 use std::io;
@@ -83,7 +83,7 @@ fn server(engine: Engine, turn: Duration) -> Arc<Shared> {
         ..Limits::default()
     };
     let store = StoreConfig::new(engine).term_bounds(limits.terms.bounds());
-    Arc::new(shared(limits, &store))
+    shared(limits, &store, Vec::new())
 }
 
 /// Sends a stream on a new connection, of which `piece` more bytes arrive at a time, and returns
@@ -91,10 +91,12 @@ fn server(engine: Engine, turn: Duration) -> Arc<Shared> {
 fn talk(server: &Arc<Shared>, stream: &[u8], piece: &mut dyn FnMut() -> usize) -> Vec<u8> {
     let talk = async {
         let (mut ours, theirs) = pair().await?;
-        let client = server.clients.connect(theirs, 0)?;
+        let Some(admission) = server.clients.admit(usize::MAX) else {
+            panic!("there is a place for each");
+        };
+        let mut client = Served::new(server, theirs, admission)?;
         let serve = async {
-            connection::serve(server, &client).await;
-            server.clients.disconnect(client.id);
+            client.serve(0).await;
             drop(client);
         };
         let ask = async {

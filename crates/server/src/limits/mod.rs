@@ -1,6 +1,7 @@
 //! The limits of one client, each a named constant with a flag.
 
 mod clients;
+mod gather;
 mod terms;
 mod turn;
 
@@ -9,6 +10,7 @@ pub use clients::{
     ClientLimits, MAX_CLIENT_BUFFERS, MAX_CLIENT_NAME, MAX_LISTED_CLIENTS, RESERVED_CLIENTS,
     SOFT_OUTPUT_BUFFER, SOFT_OUTPUT_SECONDS, TCP_KEEPALIVE, TIMEOUT,
 };
+pub use gather::GatherLimits;
 use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
@@ -83,6 +85,9 @@ pub struct Limits {
     /// How long a client has its thread.
     #[command(flatten)]
     pub turn: TurnLimits,
+    /// On how many threads clients are.
+    #[command(flatten)]
+    pub gather: GatherLimits,
     /// What clients may hold together and ask for.
     #[command(flatten)]
     pub clients: ClientLimits,
@@ -102,6 +107,7 @@ impl Default for Limits {
             max_output_buffer: MAX_OUTPUT_BUFFER,
             max_snapshot: MAX_SNAPSHOT,
             turn: TurnLimits::default(),
+            gather: GatherLimits::default(),
             clients: ClientLimits::default(),
             terms: TermLimits::default(),
         }

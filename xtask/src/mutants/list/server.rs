@@ -42,7 +42,69 @@ const fn store(filter: &'static str) -> Checker {
     }
 }
 
+/// Clients that move from thread to thread.
+const GATHER: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-cli",
+    target: Target::Test("e2e_attacks"),
+    filter: "clients_spread_and_gather",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "server_moves_clients_without_their_input",
+        file: "crates/server/src/connection.rs",
+        original: "        connection.client.set_stream(Arc::clone(&stream));",
+        replacement: "        connection.client.set_stream(Arc::clone(&stream));\n        connection.input.clear();\n        connection.consumed = 0;",
+        why: "The part of a command that has arrived before a move is lost.",
+        checker: GATHER,
+        hangs: false,
+    },
+    Mutant {
+        name: "server_moves_clients_without_their_session",
+        file: "crates/server/src/connection.rs",
+        original: "        connection.client.set_stream(Arc::clone(&stream));",
+        replacement: "        connection.client.set_stream(Arc::clone(&stream));\n        connection.session = Session::default();",
+        why: "A client loses its database and its tables by a move.",
+        checker: GATHER,
+        hangs: false,
+    },
+    Mutant {
+        name: "server_does_not_gather_clients",
+        file: "crates/server/src/gather.rs",
+        original: "                _ => pulse.let_leave(usize::MAX, None),",
+        replacement: "                _ => pulse.let_leave(0, None),",
+        why: "The clients of a closed thread stay on it.",
+        checker: GATHER,
+        hangs: true,
+    },
+    Mutant {
+        name: "server_spreads_no_clients",
+        file: "crates/server/src/gather.rs",
+        original: "                    pulse.let_leave(clients, Some(to));",
+        replacement: "                    pulse.let_leave(0, Some(to));",
+        why: "A thread is opened, but no client goes there.",
+        checker: GATHER,
+        hangs: true,
+    },
+    Mutant {
+        name: "server_lets_clients_go_to_and_fro",
+        file: "crates/server/src/gather.rs",
+        original: "        (2 * time).min(LONGEST)",
+        replacement: "        first",
+        why: "A change that has to be taken back each time is tried again each time.",
+        checker: unit("gather"),
+        hangs: false,
+    },
+    Mutant {
+        name: "server_counts_a_stuck_thread_as_open",
+        file: "crates/server/src/gather.rs",
+        original: "        let open = || turning().filter(|(_, one)| one.is_open);",
+        replacement: "        let open = || threads.iter().enumerate().filter(|(_, one)| one.is_open);",
+        why: "New clients wait for a thread that does not turn.",
+        checker: unit("gather"),
+        hangs: false,
+    },
     Mutant {
         name: "server_gives_messages_to_clients_that_left",
         file: "crates/server/src/connection.rs",
@@ -55,8 +117,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_does_not_look_for_clients_that_sent_far_ahead",
         file: "crates/server/src/connection.rs",
-        original: "            while !client.has_ended_input().await {",
-        replacement: "            while client.stream.peer_addr().is_ok() || !client.has_ended_input().await {",
+        original: "            while !has_ended_input(stream).await {",
+        replacement: "            while stream.peer_addr().is_ok() || !has_ended_input(stream).await {",
         why: "A receiver that has sent more than is read ahead, and left, keeps the mailbox and its place among the clients.",
         checker: mailboxes("sent_much_ahead"),
         hangs: false,

@@ -16,9 +16,7 @@ pub(super) fn visits(visit: impl AsyncFnOnce(&mut Visitor, &mut Visitor) -> io::
             },
             ..Limits::default()
         };
-        let shared = Arc::new(shared(limits));
-        let (sockets, incoming) = mpsc::unbounded_channel();
-        let worker = tokio::spawn(work(incoming, Arc::clone(&shared), 0, Arc::default()));
+        let (shared, sockets, worker) = worker_here(limits);
         let mut slow = Visitor::come(&sockets, &shared).await?;
         let mut other = Visitor::come(&sockets, &shared).await?;
         visit(&mut slow, &mut other).await?;
@@ -35,16 +33,15 @@ pub(super) fn visits(visit: impl AsyncFnOnce(&mut Visitor, &mut Visitor) -> io::
 pub(super) struct Visitor(pub(super) TcpStream);
 
 impl Visitor {
-    async fn come(
-        sockets: &mpsc::UnboundedSender<Socket>,
-        shared: &Arc<Shared>,
-    ) -> io::Result<Self> {
+    async fn come(arrivals: &Arrivals, shared: &Arc<Shared>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
         let admission = shared.clients.admit(2).expect("a place is free");
         let stream = theirs?.0.into_std()?;
-        assert!(sockets.send(Socket { stream, admission }).is_ok());
+        shared.threads.pulse(0).clients.fetch_add(1, Relaxed);
+        let arrival = Arrival::New(Socket { stream, admission });
+        assert!(arrivals.send(arrival).is_ok());
         let ours = ours?;
         ours.set_nodelay(true)?;
         Ok(Self(ours))
