@@ -30,10 +30,10 @@ const CROWDED: usize = 950;
 const GAP: usize = 300;
 
 /// If none of the open threads is crowded, and they are busy for less than this share of their time
-/// together, one fewer may do. Of two threads that are busy for .8 of the time, each spends much of
+/// together, one fewer may do. Of two threads that are busy for .55 of the time, each spends some of
 /// it on waking up and on waiting for a processor, so the sum is more than one thread will need.
 /// Whether it is too much, the try shows.
-const FREE: usize = 800;
+const FREE: usize = 550;
 
 /// How many looks in a row must be calm before clients gather.
 const CALM: u32 = 5;
@@ -401,7 +401,7 @@ mod tests {
         let mut gathers = Vec::new();
         for look in 0..10_000_u32 {
             let threads = match is_open {
-                true => [open(640, 25), open(640, 25)],
+                true => [open(540, 25), open(540, 25)],
                 false => [open(1000, 50), closed()],
             };
             match judge.decide(&threads) {
