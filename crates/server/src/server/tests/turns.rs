@@ -300,3 +300,28 @@ fn no_command_holds_its_thread() {
         Ok(())
     });
 }
+
+/// Turns that ended because their time was over.
+async fn turns_spent(client: &mut Visitor) -> io::Result<u64> {
+    client.send("INFO everything").await?;
+    let info = client.reply().await?;
+    let figure = info
+        .lines()
+        .find_map(|line| line.strip_prefix("turns_spent:"));
+    Ok(figure.expect("the figure").parse().expect("a number"))
+}
+
+/// Fails if the clock is read after several such commands only, as after short ones.
+#[test]
+fn each_command_that_may_be_slow_ends_its_turn() {
+    const TIMES: u8 = 10;
+    visits(async |slow, other| {
+        let before = turns_spent(other).await?;
+        let commands = vec![words("CLIENT LIST"); usize::from(TIMES)];
+        slow.send_with_mark(&commands).await?;
+        slow.replies().await?;
+        let spent = turns_spent(other).await? - before;
+        assert!(spent >= u64::from(TIMES), "{spent} turns");
+        Ok(())
+    });
+}
