@@ -30,8 +30,8 @@ const CROWDED: usize = 950;
 const GAP: usize = 300;
 
 /// If none of the open threads is crowded, and they are busy for less than this share of their time
-/// together, one fewer may do. Of two threads that are busy for .55 of the time, each spends some of
-/// it on waking up and on waiting for a processor, so the sum is more than one thread will need.
+/// together, one fewer may do. Of two threads that are busy for .55 of the time, each spends some
+/// of it on waking up and on waiting for a processor, so the sum is more than one thread will need.
 /// Whether it is too much, the try shows.
 const FREE: usize = 550;
 
