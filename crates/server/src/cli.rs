@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
 use tremula_store::{
-    CACHED_FROM, CacheSettings, Engine, LEAST_CACHE, OpenError, Store, StoreConfig, Strategy,
-    parse_engine,
+    CACHED_FROM, CacheSettings, Engine, LEAST_CACHE, OpenError, Policy, Store, StoreConfig,
+    Strategy, parse_engine,
 };
+use tremula_sync::counting_allocator;
 
 /// The most threads that a server starts: more than any machine has cores.
 const MOST_THREADS: u64 = 1024;
@@ -87,6 +88,10 @@ enum Failure {
     Load(#[from] LoadError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error("--max-memory needs an allocator that counts, which this program does not have")]
+    Uncounted,
+    #[error("--max-memory-policy {0} needs a limit; set --max-memory")]
+    NothingToEvictFor(Policy),
     #[error("cannot take signals: {0}")]
     Signals(#[source] io::Error),
     #[error("cannot print: {0}")]
@@ -125,10 +130,26 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         bytes: bytes.0,
         from: arguments.cache_from.map_or(CACHED_FROM, |from| from.0),
     });
-    let store = StoreConfig::new(engine)
+    let counts = counting_allocator::count_in_batches();
+    let (memory, quotas) = (&arguments.limits.memory, &arguments.limits.quotas);
+    if memory.max_memory.is_some_and(|limit| limit.0 > 0) && !counts {
+        return Err(Failure::Uncounted);
+    }
+    let limit = memory.limit();
+    if limit.is_none() && memory.max_memory_policy != Policy::NoEviction {
+        return Err(Failure::NothingToEvictFor(memory.max_memory_policy));
+    }
+    if limit.is_none() {
+        tracing::warn!(
+            "without --max-memory, clients can fill the memory until the system ends the server"
+        );
+    }
+    let stored = StoreConfig::new(engine)
         .cache(cache)
-        .term_bounds(arguments.limits.terms.bounds());
-    let store = Arc::new(Store::new(&store)?);
+        .term_bounds(arguments.limits.terms.bounds())
+        .eviction(memory.eviction())
+        .quotas(quotas.mailboxes(), quotas.cursors());
+    let store = Arc::new(Store::new(&stored)?);
     let config = Config {
         address: SocketAddr::new(arguments.bind, arguments.port),
         threads,
@@ -139,7 +160,7 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
     // Listens first, so that a taken port is reported before a long load.
     let server = Server::bind(config, Arc::clone(&store))?;
     server.survive_signals().map_err(Failure::Signals)?;
-    load::load(&arguments.load, store.database(0))?;
+    load::load(&arguments.load, store.database(0), limit)?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&arguments.bind, arguments.protected_mode);
     announce(&server, engine, threads).map_err(Failure::Print)?;

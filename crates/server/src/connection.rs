@@ -6,8 +6,9 @@
 
 use crate::apart::{self, Job, LONG, MANY, free};
 use crate::clients::{Admission, Buffers, Client, Clients, State, Unblock};
-use crate::commands::{self, Lent, Next, Receive, Session, Unfinished};
+use crate::commands::{self, Failure, Lent, Next, Receive, Session, Unfinished};
 use crate::limits::REPLY_BATCH;
+use crate::memory::Room;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use crate::turn::{BYTES_PER_UNIT, Turn};
@@ -56,6 +57,8 @@ struct Connection {
     begun: Option<Begun>,
     /// The length of that request, if it begins on the thread apart.
     long: Option<usize>,
+    /// The length of that request, if it waits until keys have been evicted for it.
+    again: Option<usize>,
     /// Whether this is the thread apart.
     is_apart: bool,
     output: Reply,
@@ -172,6 +175,7 @@ impl Connection {
             consumed: 0,
             begun: None,
             long: None,
+            again: None,
             is_apart: false,
             output: Reply::new(server.limits.max_output_buffer.0),
             turn: Turn::begin(server.limits.turn.time.0),
@@ -267,10 +271,13 @@ impl Connection {
         self.turn.again();
     }
 
-    /// Reads what has arrived; `false` at the end of the input.
+    /// Reads what has arrived; `false` at the end of the input, or if memory is short.
     async fn read(&mut self) -> io::Result<bool> {
         self.release_buffers();
         self.publish();
+        if !self.has_room_for_input().await {
+            return Box::pin(self.refuse_input()).await;
+        }
         loop {
             if self.client.ending().is_some() {
                 return Ok(false);
@@ -278,7 +285,9 @@ impl Connection {
             self.wait_until(TcpStream::poll_read_ready).await?;
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
-            self.make_room().await;
+            if !self.make_room().await {
+                return Box::pin(self.refuse_input()).await;
+            }
             match self.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Ok(false),
                 // The turn goes on, so that a client that never stops sending does not starve the
@@ -296,18 +305,49 @@ impl Connection {
         }
     }
 
-    /// Makes room for one read. A long input is copied for it, on the thread apart.
-    async fn make_room(&mut self) {
+    /// Makes room for one read, unless the system has no memory. A long input is copied for it, on
+    /// the thread apart.
+    async fn make_room(&mut self) -> bool {
         let is_full = self.input.capacity() - self.input.len() < READ_SIZE;
         if is_full && self.input.len() >= LONG {
             let mut input = std::mem::take(&mut self.input);
             let grow = move || {
-                input.reserve(READ_SIZE);
-                input
+                let has_room = input.try_reserve(READ_SIZE).is_ok();
+                (input, has_room)
             };
-            self.input = Box::pin(apart::away(grow)).await.unwrap_or_default();
+            let grown = Box::pin(apart::away(grow)).await;
+            let (input, has_room) = grown.unwrap_or((Vec::new(), true));
+            self.input = input;
+            has_room
         } else {
-            self.input.reserve(READ_SIZE);
+            self.input.try_reserve(READ_SIZE).is_ok()
+        }
+    }
+
+    /// Answers a request for which there is no memory, and ends the connection, because the rest of
+    /// the request cannot be skipped.
+    async fn refuse_input(&mut self) -> io::Result<bool> {
+        self.input = Vec::new();
+        self.output.begin();
+        self.output.fail(&Failure::OUT_OF_MEMORY.text());
+        self.output.finish();
+        self.send().await?;
+        self.close().await?;
+        Ok(false)
+    }
+
+    /// Whether the next part of the request may be read. While keys are evicted for it, other
+    /// clients run.
+    async fn has_room_for_input(&mut self) -> bool {
+        let held = self.input.len();
+        let missing = self.parser.declared_length().saturating_sub(held);
+        loop {
+            let (server, turn) = (&self.server, &mut self.turn);
+            match server.memory.admit_input(server, turn, held, missing) {
+                Room::Enough(_) => return true,
+                Room::NotYet => self.give_way().await,
+                Room::Short => return false,
+            }
         }
     }
 
@@ -360,7 +400,9 @@ impl Connection {
         let mut ran = 0;
         let pause = loop {
             let unread = &self.input[self.consumed..];
-            let (length, unfinished) = match (self.begun.take(), self.long.take()) {
+            let begun = self.begun.take();
+            let parsed = self.long.take().or(self.again.take());
+            let (length, unfinished) = match (begun, parsed) {
                 (Some(begun), _) => (begun.length, Some(begun.command)),
                 (None, Some(length)) => (length, None),
                 (None, None) => match self.parser.parse(unread) {
@@ -403,6 +445,11 @@ impl Connection {
                 self.long = Some(length);
                 ran -= 1;
                 self.client.ran(self.session.last_command);
+                break Pause::Send;
+            }
+            if let Next::Again = next {
+                self.again = Some(length);
+                ran -= 1;
                 break Pause::Send;
             }
             self.parser.next();

@@ -16,6 +16,8 @@ mod glob;
 mod keeper;
 pub mod limits;
 pub mod load;
+mod machine;
+mod memory;
 mod resp;
 mod server;
 mod turn;

@@ -12,6 +12,7 @@ use crate::descriptors::{self, Spare, Throttle, TooFew};
 use crate::gather::{Peer, Threads};
 use crate::keeper::{self, TICK};
 use crate::limits::Limits;
+use crate::memory::{self, Memory};
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
 use std::io::{self, Write};
@@ -30,6 +31,7 @@ use tokio::time::MissedTickBehavior;
 use tremula_store::Store;
 #[cfg(any(test, fuzzing))]
 use tremula_store::StoreConfig;
+use tremula_sync::counting_allocator::pass_on;
 
 /// How long a stopping server waits for clients that do not read their replies. Process managers
 /// commonly wait ten seconds before they kill.
@@ -63,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// The commands that are refused.
     pub(crate) denied: Denied,
+    pub(crate) memory: Memory,
     pub(crate) clients: Arc<Clients>,
     pub(crate) stats: Stats,
     pub(crate) gathering: Arc<Gathering>,
@@ -163,6 +166,7 @@ impl Server {
             denied: config.limits.clients.denied(),
             clients: Arc::new(Clients::new(&config.limits)),
             threads: Threads::new(peers, config.limits.gather.gather),
+            memory: Memory::new(&config.limits.memory),
             limits: config.limits,
             stats: Stats::default(),
             gathering: Arc::default(),
@@ -205,6 +209,7 @@ impl Server {
             tokio::select! {
                 () = accept(&listener, &workers, &shared) => (),
                 () = keeper::keep(&shared) => (),
+                () = memory::keep_tidy(&shared, true) => (),
                 () = stop => (),
             }
         });
@@ -271,6 +276,8 @@ fn event_loop() -> Result<Runtime, StartError> {
         .enable_all()
         // The thread apart.
         .max_blocking_threads(1)
+        // It ends when it is idle. What it has not counted yet would be missing for ever.
+        .on_thread_stop(pass_on)
         .build()
         .map_err(StartError::Worker)
 }
@@ -416,6 +423,8 @@ impl Worker {
 
 /// Serves the incoming clients, each in its own task, until no more come and all have left.
 async fn work(mut incoming: mpsc::UnboundedReceiver<Arrival>, shared: Arc<Shared>, number: usize) {
+    let tidy = Arc::clone(&shared);
+    tokio::spawn(async move { memory::keep_tidy(&tidy, false).await });
     let mut clients = JoinSet::new();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -498,6 +507,7 @@ pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> A
         denied: limits.clients.denied(),
         clients: Arc::new(Clients::new(&limits)),
         threads: Threads::new(peers, limits.gather.gather),
+        memory: Memory::new(&limits.memory),
         limits,
         stats: Stats::default(),
         gathering: Arc::default(),

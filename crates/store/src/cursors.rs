@@ -8,8 +8,8 @@
 //! their scan has moved on to another cursor. Then come cursors that no scan has resumed from,
 //! oldest first. A forgotten cursor stands for the beginning: its scan returns some elements again,
 //! as `SCAN` may, but misses none. This happens to a scan only if, since its last call,
-//! [`MAX_CURSORS`] other scans have begun without going on, or their keys fill
-//! [`MAX_CURSOR_BYTES`].
+//! as many other scans as there may be cursors ([`MAX_CURSORS`] by default) have begun without going
+//! on, or their keys fill the bytes that there are ([`MAX_CURSOR_BYTES`]).
 //!
 //! Scans that stop at the same key of the same database share a cursor, so that many clients that
 //! read only the first few keys take one entry.
@@ -18,11 +18,28 @@ use crate::Key;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-/// The most cursors kept: enough for every client to have a scan or two under way.
+/// The most cursors kept, by default: enough for every client to have a scan or two under way.
 pub const MAX_CURSORS: usize = 32_768;
 
-/// The most bytes of keys that the cursors hold, unless there is only one cursor.
+/// The most bytes of keys that the cursors hold, by default, unless there is only one cursor.
 pub const MAX_CURSOR_BYTES: usize = 64 << 20;
+
+/// The quotas of cursors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorQuotas {
+    /// The most cursors kept.
+    pub cursors: usize,
+    /// The most bytes of keys that they hold, unless there is only one cursor.
+    pub bytes: usize,
+}
+
+impl CursorQuotas {
+    /// [`MAX_CURSORS`] and [`MAX_CURSOR_BYTES`].
+    pub const DEFAULT: Self = Self {
+        cursors: MAX_CURSORS,
+        bytes: MAX_CURSOR_BYTES,
+    };
+}
 
 /// The position of a scan: behind this key of this database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,20 +61,21 @@ pub struct Cursors {
     /// a rank says whether no scan has resumed from the cursor yet.
     forget_order: BTreeMap<Rank, u64>,
     bytes: usize,
+    quotas: CursorQuotas,
     next_cursor: u64,
     next_stamp: u64,
 }
 
 impl Default for Cursors {
     fn default() -> Self {
-        Self::new()
+        Self::new(CursorQuotas::DEFAULT)
     }
 }
 
 impl Cursors {
     /// No cursors.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(quotas: CursorQuotas) -> Self {
         // Random, so that a cursor from before a restart does not refer to another key. Below 2^63,
         // because some clients keep cursors in signed numbers.
         let first = RandomState::new().hash_one(0) >> 2;
@@ -66,6 +84,7 @@ impl Cursors {
             cursors: HashMap::new(),
             forget_order: BTreeMap::new(),
             bytes: 0,
+            quotas,
             next_cursor: first.max(1),
             next_stamp: 0,
         }
@@ -96,6 +115,12 @@ impl Cursors {
         cursor
     }
 
+    /// How many cursors there are, and the bytes of their keys.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize) {
+        (self.positions.len(), self.bytes)
+    }
+
     /// Makes `cursor` the youngest of those that no scan has resumed from, or else of the others.
     fn rank(&mut self, cursor: u64, waited_for: bool) {
         if let Some((_, rank)) = self.positions.get_mut(&cursor) {
@@ -107,7 +132,7 @@ impl Cursors {
     }
 
     fn forget_surplus(&mut self, kept: u64) {
-        while self.positions.len() > MAX_CURSORS || self.bytes > MAX_CURSOR_BYTES {
+        while self.positions.len() > self.quotas.cursors || self.bytes > self.quotas.bytes {
             let Some((_, cursor)) = self.forget_order.pop_first() else {
                 return;
             };
@@ -143,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_cursor_means_its_key_in_its_database_only() {
-        let mut cursors = Cursors::new();
+        let mut cursors = Cursors::default();
         let cursor = cursors.suspend(position(b"k"));
         assert_eq!(cursors.suspend(position(b"k")), cursor);
         assert_eq!(cursors.resume(cursor, 0), Some(Key::from(&b"k"[..])));
@@ -153,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_busy_scan_does_not_push_out_a_slow_one() {
-        let mut cursors = Cursors::new();
+        let mut cursors = Cursors::default();
         let slow = cursors.suspend(position(b"slow"));
         let mut busy = cursors.suspend(position(b"start"));
         for step in 0..3 * MAX_CURSORS {
@@ -166,7 +191,7 @@ mod tests {
 
     #[test]
     fn scans_left_alone_are_forgotten_oldest_first() {
-        let mut cursors = Cursors::new();
+        let mut cursors = Cursors::default();
         let all: Vec<_> = (0..MAX_CURSORS + 10)
             .map(|step| cursors.suspend(position(&step.to_be_bytes())))
             .collect();
@@ -185,7 +210,7 @@ mod tests {
 
     #[test]
     fn long_keys_are_bounded_by_their_bytes() {
-        let mut cursors = Cursors::new();
+        let mut cursors = Cursors::default();
         let mut key = vec![0; MAX_CURSOR_BYTES / 4 + 1];
         for step in 0..6 {
             key[0] = step;

@@ -3,6 +3,7 @@
 
 mod cursors;
 mod engines;
+mod eviction;
 mod key;
 mod keyspace;
 mod mailboxes;
@@ -15,13 +16,14 @@ mod value;
 mod value_cache;
 mod values;
 
-pub use cursors::{Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
+pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use engines::{UnfitEngine, parse_engine, served_engines};
+pub use eviction::{EvictionSettings, Evictor, Policy};
 pub use key::Key;
 pub use keyspace::{
     DATABASES, Database, Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot,
 };
-pub use mailboxes::{Lease, Mailboxes, Post};
+pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, Post};
 pub use snapshots::{Held, Snapshots};
 pub use store::{OpenError, Store, StoreConfig};
 pub use table_owner::TableOwner;

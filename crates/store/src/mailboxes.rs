@@ -20,9 +20,48 @@ use tremula_table::{Access, Owner, Tables, Term, Transfer};
 /// How long a receiver waits for another receiver to finish.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// What a message takes in a mailbox besides its bytes: its slot in the queue and the head of its
+/// allocation.
+const MESSAGE_HEAD: usize = 48;
+
+/// The quotas of mailboxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailboxQuotas {
+    /// Mailboxes in all.
+    pub mailboxes: usize,
+    /// Bytes of the messages in one mailbox.
+    pub bytes: usize,
+}
+
+impl MailboxQuotas {
+    /// 65,536 mailboxes, each with 64 MiB: a mailbox without a message takes about two kilobytes,
+    /// and a receiver that is behind by more than that will hardly catch up.
+    pub const DEFAULT: Self = Self {
+        mailboxes: 65_536,
+        bytes: 64 << 20,
+    };
+}
+
+/// Why a mailbox was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CannotAdd {
+    /// There is one of this name.
+    Exists,
+    /// There are as many as there may be.
+    TooMany,
+}
+
 /// Every mailbox, by name.
-#[derive(Default)]
-pub struct Mailboxes(Mutex<BTreeMap<Box<[u8]>, Arc<Post>>>);
+pub struct Mailboxes {
+    by_name: Mutex<BTreeMap<Box<[u8]>, Arc<Post>>>,
+    quotas: MailboxQuotas,
+}
+
+impl Default for Mailboxes {
+    fn default() -> Self {
+        Self::new(MailboxQuotas::DEFAULT)
+    }
+}
 
 /// One mailbox.
 pub struct Post {
@@ -36,6 +75,9 @@ pub struct Post {
     receiver: Mutex<Option<Receiver>>,
     /// Messages that were received and could not be delivered.
     returned: AtomicUsize,
+    /// Bytes of the messages that were sent and not delivered, and how many there may be.
+    bytes: AtomicUsize,
+    bytes_limit: usize,
     /// The mailbox as an owner of tables, from when it is an heir or gets a table.
     estate: Mutex<Option<Estate>>,
     dropped: AtomicBool,
@@ -61,11 +103,27 @@ struct Receiver {
 }
 
 impl Mailboxes {
-    /// Makes a mailbox. Returns `false` if one of this name exists.
-    pub fn add(&self, name: &[u8], mode: Mode, config: Config) -> bool {
-        let mut all = self.0.lock();
+    /// No mailboxes.
+    #[must_use]
+    pub const fn new(quotas: MailboxQuotas) -> Self {
+        Self {
+            by_name: Mutex::new(BTreeMap::new()),
+            quotas,
+        }
+    }
+
+    /// Makes a mailbox.
+    ///
+    /// # Errors
+    ///
+    /// One of this name exists, or there are as many as the quota allows.
+    pub fn add(&self, name: &[u8], mode: Mode, config: Config) -> Result<Arc<Post>, CannotAdd> {
+        let mut all = self.by_name.lock();
         if all.contains_key(name) {
-            return false;
+            return Err(CannotAdd::Exists);
+        }
+        if all.len() >= self.quotas.mailboxes {
+            return Err(CannotAdd::TooMany);
         }
         let (sender, mailbox) = mailbox(config.mode(mode));
         let receiver = Receiver {
@@ -78,23 +136,43 @@ impl Mailboxes {
             sender,
             receiver: Mutex::new(Some(receiver)),
             returned: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            bytes_limit: self.quotas.bytes,
             estate: Mutex::new(None),
             dropped: AtomicBool::new(false),
             gone: Notify::new(),
             back: Notify::new(),
         };
-        all.insert(name.into(), Arc::new(post));
-        true
+        let post = Arc::new(post);
+        all.insert(name.into(), Arc::clone(&post));
+        Ok(post)
+    }
+
+    /// The quotas.
+    #[must_use]
+    pub const fn quotas(&self) -> MailboxQuotas {
+        self.quotas
+    }
+
+    /// The names of all mailboxes, in order.
+    pub fn names(&self) -> Vec<Box<[u8]>> {
+        self.by_name.lock().keys().cloned().collect()
+    }
+
+    /// How many mailboxes there are, and the bytes of their messages. O(mailboxes).
+    pub fn held(&self) -> (usize, usize) {
+        let all = self.by_name.lock();
+        (all.len(), all.values().map(|post| post.bytes()).sum())
     }
 
     /// The mailbox of this name.
     pub fn get(&self, name: &[u8]) -> Option<Arc<Post>> {
-        self.0.lock().get(name).cloned()
+        self.by_name.lock().get(name).cloned()
     }
 
     /// Drops the mailbox of this name with its messages, and returns their number.
     pub fn remove(&self, name: &[u8]) -> Option<usize> {
-        let post = self.0.lock().remove(name)?;
+        let post = self.by_name.lock().remove(name)?;
         let left = post.len();
         post.dropped.store(true, SeqCst);
         post.gone.notify_waiters();
@@ -111,7 +189,7 @@ impl Mailboxes {
 
     /// Sends each mailbox the messages about the tables that it has got.
     pub fn forward_transfers(&self) {
-        let all: Vec<_> = self.0.lock().values().cloned().collect();
+        let all: Vec<_> = self.by_name.lock().values().cloned().collect();
         for post in all {
             post.forward_transfers();
         }
@@ -134,6 +212,29 @@ impl Post {
     /// Whether it may own tables, which end with it.
     pub fn is_owner(&self) -> bool {
         self.estate.lock().is_some()
+    }
+
+    /// The bytes of the messages in it, each counted with what holds it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(SeqCst)
+    }
+
+    /// Takes room for a message of `length` bytes, which the caller sends next. Returns `false` if
+    /// the bytes in the mailbox would be more than its quota.
+    pub fn reserve(&self, length: usize) -> bool {
+        let bytes = length.saturating_add(MESSAGE_HEAD);
+        let before = self.bytes.fetch_add(bytes, SeqCst);
+        let fits = before.saturating_add(bytes) <= self.bytes_limit;
+        if !fits {
+            self.bytes.fetch_sub(bytes, SeqCst);
+        }
+        fits
+    }
+
+    /// Gives the room for a message back: it was delivered, or not sent.
+    pub fn release(&self, length: usize) {
+        self.bytes.fetch_sub(length + MESSAGE_HEAD, SeqCst);
     }
 
     /// Whether it was dropped. Messages sent after that are lost.
@@ -161,7 +262,7 @@ impl Post {
     /// others wait until a client receives again.
     pub fn forward_transfers(&self) {
         if let Some(estate) = &mut *self.estate.lock() {
-            estate.forward_transfers();
+            estate.forward_transfers(self);
         }
     }
 
@@ -204,7 +305,7 @@ impl Post {
 }
 
 impl Estate {
-    fn forward_transfers(&mut self) {
+    fn forward_transfers(&mut self, post: &Post) {
         loop {
             let message = self.waiting.take().or_else(|| {
                 let transfer = self.owner.transfers().try_recv().ok()?;
@@ -214,7 +315,13 @@ impl Estate {
                 Some(message_of(transfer))
             });
             let Some(message) = message else { return };
+            let length = message.len();
+            if !post.reserve(length) {
+                self.waiting = Some(message);
+                return;
+            }
             if let Err(TrySendError::Full(message)) = self.sender.try_send(message) {
+                post.release(length);
                 self.waiting = Some(message);
                 return;
             }
@@ -295,6 +402,8 @@ impl Lease {
 
     /// Returns the taken messages, which the client has received, to be dropped.
     pub fn delivered(mut self) -> Vec<Value> {
+        let bytes: usize = self.taken.iter().map(|one| one.len() + MESSAGE_HEAD).sum();
+        self.post.bytes.fetch_sub(bytes, SeqCst);
         std::mem::take(&mut self.taken)
     }
 

@@ -1,15 +1,18 @@
 //! Everything that a server stores.
 
-use crate::cursors::Cursors;
+use crate::Key;
+use crate::cursors::{CursorQuotas, Cursors};
 use crate::engines::UnfitEngine;
+use crate::eviction::{EvictionSettings, Evictor};
 use crate::keyspace::{Database, Keyspace};
-use crate::mailboxes::Mailboxes;
+use crate::mailboxes::{MailboxQuotas, Mailboxes};
 use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
 use crate::value_cache::{CacheSettings, ValueCache};
 use crate::values::Values;
 use thiserror::Error;
 use tremula_index::Engine;
+use tremula_sync::reclaim;
 use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
 use tremula_table::Tables;
@@ -25,6 +28,12 @@ pub struct StoreConfig {
     pub cache: Option<CacheSettings>,
     /// The bounds of the terms that tables keep.
     pub term_bounds: Bounds,
+    /// How keys are evicted; `None` if they never are.
+    pub eviction: Option<EvictionSettings>,
+    /// The quotas of mailboxes.
+    pub mailboxes: MailboxQuotas,
+    /// The quotas of the cursors of scans.
+    pub cursors: CursorQuotas,
 }
 
 impl StoreConfig {
@@ -35,6 +44,9 @@ impl StoreConfig {
             engine,
             cache: None,
             term_bounds: Bounds::NONE,
+            eviction: None,
+            mailboxes: MailboxQuotas::DEFAULT,
+            cursors: CursorQuotas::DEFAULT,
         }
     }
 
@@ -49,6 +61,21 @@ impl StoreConfig {
     #[must_use]
     pub const fn term_bounds(mut self, bounds: Bounds) -> Self {
         self.term_bounds = bounds;
+        self
+    }
+
+    /// This configuration with evictions.
+    #[must_use]
+    pub const fn eviction(mut self, eviction: Option<EvictionSettings>) -> Self {
+        self.eviction = eviction;
+        self
+    }
+
+    /// This configuration with other quotas.
+    #[must_use]
+    pub const fn quotas(mut self, mailboxes: MailboxQuotas, cursors: CursorQuotas) -> Self {
+        self.mailboxes = mailboxes;
+        self.cursors = cursors;
         self
     }
 }
@@ -74,6 +101,7 @@ pub struct Store {
     mailboxes: Arc<Mailboxes>,
     snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
+    evictor: Option<Evictor>,
 }
 
 impl Store {
@@ -88,9 +116,10 @@ impl Store {
             keyspace: Keyspace::new(config.engine)?,
             cache: config.cache.as_ref().map(ValueCache::start).transpose()?,
             tables: Tables::bounded(config.term_bounds),
-            mailboxes: Arc::default(),
+            mailboxes: Arc::new(Mailboxes::new(config.mailboxes)),
             snapshots: Arc::default(),
-            cursors: Mutex::new(Cursors::new()),
+            cursors: Mutex::new(Cursors::new(config.cursors)),
+            evictor: config.eviction.as_ref().map(Evictor::new),
         })
     }
 
@@ -148,4 +177,39 @@ impl Store {
     pub fn cursors(&self) -> MutexGuard<'_, Cursors> {
         self.cursors.lock()
     }
+
+    /// What is known of accesses and evictions, if keys may be evicted.
+    #[must_use]
+    pub const fn evictor(&self) -> Option<&Evictor> {
+        self.evictor.as_ref()
+    }
+
+    /// Evicts one key with its value, by the configured policy. Returns `false` if no key is left,
+    /// or keys are not evicted.
+    pub fn evict_one(&self) -> bool {
+        self.evictor
+            .as_ref()
+            .is_some_and(|evictor| evictor.evict(self))
+    }
+
+    /// Frees what the databases have unlinked, as far as no thread is inside them. They do this by
+    /// themselves while they are used; call it, now and then, when nobody uses them. O(garbage).
+    ///
+    /// `tidy_thread` also runs on every other thread that holds values: the cache's workers.
+    pub fn tidy(&self, tidy_thread: fn()) {
+        let key = Key::from(&b""[..]);
+        for database in self.keyspace.databases() {
+            for _ in 0..TURNS {
+                reclaim::turn_next();
+                database.contains_key(&key);
+            }
+        }
+        if let Some(cache) = &self.cache {
+            cache.tidy(tidy_thread);
+        }
+    }
 }
+
+/// Turns at freeing garbage in one [`Store::tidy`]. A turn frees a quarter of the garbage at least,
+/// so this leaves a thousandth of it.
+const TURNS: usize = 24;

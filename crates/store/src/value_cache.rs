@@ -183,6 +183,16 @@ impl ValueCache {
         })
     }
 
+    /// Runs `tidy` where each shard is used, which may be a thread of its own.
+    pub(crate) fn tidy(&self, tidy: fn()) {
+        for shard in 0..SHARDS as u64 {
+            self.ask(shard, &mut Vec::new(), move |_| {
+                tidy();
+                Some(())
+            });
+        }
+    }
+
     /// Removes a value. Returns whether it was there.
     pub(crate) fn remove(&self, number: u64) -> bool {
         let removed = self.ask(number, &mut Vec::new(), move |cache| {

@@ -38,13 +38,13 @@ fn field(line: &str, name: &str) -> String {
 }
 
 /// A server whose log can be read, started by a shell command in front of `tremula serve`.
-struct Logged {
-    server: Server,
+pub(crate) struct Logged {
+    pub(crate) server: Server,
     lines: mpsc::Receiver<String>,
 }
 
 impl Logged {
-    fn start(before: &str, arguments: &str) -> Self {
+    pub(crate) fn start(before: &str, arguments: &str) -> Self {
         let tremula = env!("CARGO_BIN_EXE_tremula");
         let script = format!("{before}exec '{tremula}' serve --port 0 {arguments}");
         let mut command = Command::new("sh");
@@ -63,7 +63,7 @@ impl Logged {
     }
 
     /// Waits for a line that has a part.
-    fn expect(&self, part: &str) -> String {
+    pub(crate) fn expect(&self, part: &str) -> String {
         let mut seen = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {

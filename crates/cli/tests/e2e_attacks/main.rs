@@ -6,5 +6,6 @@ mod support;
 
 mod clients;
 mod gather;
+mod memory;
 mod terms;
 mod turns;

@@ -1,7 +1,14 @@
 //! Memory in huge pages, of which a processor keeps the addresses of many more bytes at hand.
 
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+use tremula_sync::counting_allocator::note_region;
+
 /// The size of a huge page.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
+/// The same, as a change of what is counted.
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+const BYTES: i64 = HUGE_PAGE as i64;
 
 /// Memory of the size of a huge page, from the system, full of zeros.
 pub(crate) struct HugePage {
@@ -42,10 +49,12 @@ impl HugePage {
             }
             madvise(base.cast(), HUGE_PAGE, Advice::LinuxHugepage).is_ok()
         };
+        note_region(BYTES);
         Some(Self { base, is_huge })
     }
 
     /// Gives the memory of a page back to the system. It stays mapped, and is full of zeros again.
+    /// It counts as used again from [`fill`](Self::fill) on.
     ///
     /// # Safety
     ///
@@ -54,16 +63,25 @@ impl HugePage {
         use rustix::mm::{Advice, madvise};
         // SAFETY: the caller says so. If it fails, the memory is as it was.
         let _ = unsafe { madvise(base.cast(), HUGE_PAGE, Advice::LinuxDontNeed) };
+        note_region(-BYTES);
     }
 
-    /// Gives a page back to the system.
+    /// Says that a page that was empty will have content again.
+    pub(crate) fn fill() {
+        note_region(BYTES);
+    }
+
+    /// Gives a page back to the system, which may be empty.
     ///
     /// # Safety
     ///
     /// `base` is that of a page, which nobody uses.
-    pub(crate) unsafe fn free(base: *mut u8) {
+    pub(crate) unsafe fn free(base: *mut u8, is_empty: bool) {
         // SAFETY: the caller says so. If it fails, the memory stays mapped.
         let _ = unsafe { rustix::mm::munmap(base.cast(), HUGE_PAGE) };
+        if !is_empty {
+            note_region(-BYTES);
+        }
     }
 }
 
@@ -79,8 +97,10 @@ impl HugePage {
     /// None: there is no page.
     pub(crate) unsafe fn empty(_: *mut u8) {}
 
+    pub(crate) fn fill() {}
+
     /// # Safety
     ///
     /// None: there is no page.
-    pub(crate) unsafe fn free(_: *mut u8) {}
+    pub(crate) unsafe fn free(_: *mut u8, _: bool) {}
 }

@@ -33,8 +33,8 @@ pub(crate) struct Clients {
     pub(crate) closed: AtomicU64,
     pub(crate) pause: Pause,
     pub(crate) atoms: AtomQuotas,
-    /// Held while clients are chosen and closed for the total, so that two threads do not both
-    /// close clients for the same excess.
+    /// Held while clients are chosen and closed for a total, so that two threads do not both close
+    /// clients for the same excess.
     choice: Mutex<()>,
     buffer_limit: usize,
     soft_limit: usize,
@@ -135,26 +135,33 @@ impl Clients {
         }
     }
 
-    /// The bytes that the buffers of all clients hold, without those that are being closed.
-    pub(crate) fn held(&self) -> usize {
-        let connected = lock(&self.connected);
-        let staying = connected.values().filter(|one| one.ending().is_none());
-        staying.map(|client| client.held()).sum()
+    /// The bytes that the buffers of all clients hold.
+    pub(crate) fn held(&self) -> Held {
+        let mut held = Held::default();
+        for client in lock(&self.connected).values() {
+            let sum = match client.ending() {
+                None => &mut held.staying,
+                Some(_) => &mut held.coming_back,
+            };
+            *sum = sum.saturating_add(client.held());
+        }
+        held
     }
 
     /// Closes the largest clients until all buffers are within their limit.
     pub(crate) fn keep_within_limit(&self) {
-        let _choice = lock(&self.choice);
-        let excess = self.held().saturating_sub(self.buffer_limit);
-        if excess > 0 {
-            self.close_largest(excess);
-        }
+        self.close_largest(|held| held.staying.saturating_sub(self.buffer_limit));
     }
 
-    /// Closes the clients whose buffers are largest, until these have held `bytes` or none is left
-    /// that may be closed, and returns what they held. `CLIENT NO-EVICT` exempts a client. Their
-    /// connections free the memory when their threads come to them.
-    pub(crate) fn close_largest(&self, bytes: usize) -> usize {
+    /// Closes the clients whose buffers are largest, until these have held as many bytes as `excess`
+    /// says, or none is left that may be closed. `CLIENT NO-EVICT` exempts a client. The connections
+    /// free the memory when their threads come to them; until then it counts as coming back.
+    pub(crate) fn close_largest(&self, excess: impl FnOnce(Held) -> usize) {
+        let _choice = lock(&self.choice);
+        let bytes = excess(self.held());
+        if bytes == 0 {
+            return;
+        }
         let mut largest: Vec<_> = self
             .list()
             .into_iter()
@@ -173,7 +180,6 @@ impl Clients {
                 freed += held;
             }
         }
-        freed
     }
 
     /// Ends the connection of a client. Returns whether it was not being ended already.
@@ -206,6 +212,15 @@ impl Clients {
             }
         }
     }
+}
+
+/// The bytes that the buffers of clients hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    /// Of the clients that are not being closed.
+    pub(crate) staying: usize,
+    /// Of those that are being closed.
+    pub(crate) coming_back: usize,
 }
 
 /// A client's place within the limit. Dropping it gives it back.

@@ -19,22 +19,37 @@ pub(super) struct Copying(Vec<u8>);
 
 impl Copying {
     /// Copies more of these bytes. Returns the value once it has all.
-    pub(super) fn go_on(&mut self, bytes: &[u8], turn: &mut Turn) -> Option<Value> {
+    ///
+    /// # Errors
+    ///
+    /// The system has no memory for so long a value.
+    pub(super) fn go_on(
+        &mut self,
+        bytes: &[u8],
+        turn: &mut Turn,
+    ) -> Result<Option<Value>, Failure> {
         if bytes.len() < LONG {
-            return Some(Value::from(bytes));
+            return Ok(Some(Value::from(bytes)));
         }
         if self.0.is_empty() {
-            self.0.reserve_exact(bytes.len());
+            reserve(&mut self.0, bytes.len())?;
         }
         while self.0.len() < bytes.len() {
             let rest = &bytes[self.0.len()..];
             self.0.extend_from_slice(&rest[..rest.len().min(PIECE)]);
             if turn.spend_bytes(PIECE) && self.0.len() < bytes.len() {
-                return None;
+                return Ok(None);
             }
         }
-        Some(Value::from(std::mem::take(&mut self.0)))
+        Ok(Some(Value::from(std::mem::take(&mut self.0))))
     }
+}
+
+/// Takes memory for a long value. What the system refuses must not end the process.
+fn reserve(bytes: &mut Vec<u8>, length: usize) -> Result<(), Failure> {
+    bytes
+        .try_reserve_exact(length)
+        .map_err(|_| Failure::OUT_OF_MEMORY)
 }
 
 /// Runs `then` with the value in an argument, which is copied in pieces if it is long.
@@ -71,7 +86,7 @@ impl Work for WithValue {
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
         let bytes = arguments.get(self.argument);
-        let Some(value) = self.copying.go_on(bytes, context.turn) else {
+        let Some(value) = self.copying.go_on(bytes, context.turn)? else {
             return Ok(Step::Rest);
         };
         (self.then)(context, arguments, value)?;
@@ -131,12 +146,12 @@ pub(super) fn answer(
 
 impl Patching {
     /// Copies the next piece. Returns whether that was the last.
-    fn copy(&mut self, patch: &[u8]) -> bool {
+    fn copy(&mut self, patch: &[u8]) -> Result<bool, Failure> {
         let old: &[u8] = self.old.as_deref().unwrap_or_default();
         let end = self.offset + patch.len();
         let length = end.max(old.len());
         if self.new.is_empty() {
-            self.new.reserve_exact(length);
+            reserve(&mut self.new, length)?;
         }
         let at = self.new.len();
         if at < self.offset.min(old.len()) {
@@ -152,7 +167,7 @@ impl Patching {
             let stop = length.min(at + PIECE);
             self.new.extend_from_slice(&old[at..stop]);
         }
-        self.new.len() == length
+        Ok(self.new.len() == length)
     }
 }
 
@@ -163,7 +178,7 @@ impl Work for Patching {
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
         loop {
-            while !self.copy(arguments.get(self.argument)) {
+            while !self.copy(arguments.get(self.argument))? {
                 if context.turn.spend_bytes(PIECE) {
                     return Ok(Step::Rest);
                 }

@@ -22,6 +22,8 @@ pub(crate) enum Failure {
 const REPEATED: usize = 128;
 
 impl Failure {
+    pub(crate) const OUT_OF_MEMORY: Self =
+        Self::Text("OOM command not allowed when used memory > 'maxmemory'.");
     pub(crate) const SYNTAX: Self = Self::Text("ERR syntax error");
     pub(crate) const NOT_AN_INTEGER: Self =
         Self::Text("ERR value is not an integer or out of range");

@@ -6,7 +6,8 @@ use crate::glob;
 use crate::resp::Arguments;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
-use tremula_store::DATABASES;
+use tremula_store::{DATABASES, Evictor};
+use tremula_sync::counting_allocator;
 use tremula_table::term::Atom;
 
 /// A section of `INFO`: the name that selects it, its title, and the function that writes it.
@@ -16,11 +17,12 @@ type Section = (
     fn(&Context<'_>, &mut String) -> std::fmt::Result,
 );
 
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 8] = [
     ("server", "Server", server),
     ("clients", "Clients", clients),
     ("threads", "Threads", threads),
     ("memory", "Memory", memory),
+    ("quotas", "Quotas", quotas),
     ("stats", "Stats", stats),
     ("terms", "Terms", terms),
     ("keyspace", "Keyspace", keyspace),
@@ -77,7 +79,7 @@ fn clients(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         "reserved_clients:{}\r\n",
         limits.clients.reserved_clients
     )?;
-    write!(out, "client_buffers:{}\r\n", clients.held())?;
+    write!(out, "client_buffers:{}\r\n", clients.held().staying)?;
     write!(
         out,
         "max_client_buffers:{}\r\n",
@@ -111,12 +113,60 @@ fn threads(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn memory(_: &Context<'_>, out: &mut String) -> std::fmt::Result {
-    let resident = resident_bytes().unwrap_or(0);
-    write!(out, "used_memory:{resident}\r\n")?;
-    write!(out, "used_memory_rss:{resident}\r\n")?;
-    write!(out, "maxmemory:0\r\n")?;
-    write!(out, "maxmemory_policy:noeviction\r\n")
+fn memory(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let server = context.server;
+    counting_allocator::pass_on();
+    let resident = resident_bytes().unwrap_or(0) as u64;
+    // Zero if the program's allocator does not count.
+    let used = match counting_allocator::used_bytes() {
+        0 => resident,
+        used => used,
+    };
+    let peak = counting_allocator::peak_bytes().max(used);
+    let (_, in_mailboxes) = server.store.mailboxes().held();
+    let (_, in_cursors) = server.store.cursors().held();
+    let limits = &server.limits.memory;
+    let figures = [
+        ("used_memory", used),
+        ("used_memory_rss", resident),
+        ("used_memory_peak", peak),
+        ("used_memory_regions", counting_allocator::region_bytes()),
+        ("used_memory_mailboxes", in_mailboxes as u64),
+        ("used_memory_buffers", server.clients.held().staying as u64),
+        ("used_memory_cursors", in_cursors as u64),
+        ("maxmemory", server.memory.limit().unwrap_or(0)),
+    ];
+    for (name, value) in figures {
+        write!(out, "{name}:{value}\r\n")?;
+    }
+    write!(out, "maxmemory_policy:{}\r\n", limits.max_memory_policy)?;
+    let ratio = resident as f64 / used.max(1) as f64;
+    write!(out, "mem_fragmentation_ratio:{ratio:.2}\r\n")
+}
+
+/// What clients have made, beside the quotas.
+fn quotas(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
+    let server = context.server;
+    let limits = &server.limits.quotas;
+    let (mailboxes, _) = server.store.mailboxes().held();
+    let (cursors, _) = server.store.cursors().held();
+    let figures = [
+        ("mailboxes", mailboxes),
+        ("max_mailboxes", limits.max_mailboxes),
+        ("max_client_mailboxes", limits.max_client_mailboxes),
+        ("max_mailbox_messages", limits.max_mailbox_messages),
+        ("max_mailbox_bytes", limits.max_mailbox_bytes.0),
+        ("tables", server.store.tables().len()),
+        ("max_tables", limits.max_tables),
+        ("max_client_tables", limits.max_client_tables),
+        ("cursors", cursors),
+        ("max_cursors", limits.max_cursors),
+        ("max_cursor_bytes", limits.max_cursor_bytes.0),
+    ];
+    for (name, value) in figures {
+        write!(out, "{name}:{value}\r\n")?;
+    }
+    Ok(())
 }
 
 /// The bytes that this process holds in memory, if the system reports them.
@@ -149,6 +199,8 @@ fn stats(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         "gathered_bytes:{}\r\n",
         context.server.gathering.bytes()
     )?;
+    let evicted = context.server.store.evictor().map_or(0, Evictor::evicted);
+    write!(out, "evicted_keys:{evicted}\r\n")?;
     for (name, value) in context.server.store.snapshots().figures() {
         write!(out, "{name}:{value}\r\n")?;
     }
@@ -220,12 +272,42 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
             limits.clients.max_listed_clients.to_string(),
         ),
         ("maxclients", limits.max_clients.to_string()),
-        ("maxmemory", "0".to_owned()),
         (
             "maxmemory-clients",
             limits.clients.max_client_buffers.0.to_string(),
         ),
-        ("maxmemory-policy", "noeviction".to_owned()),
+        (
+            "max-client-mailboxes",
+            limits.quotas.max_client_mailboxes.to_string(),
+        ),
+        (
+            "max-client-tables",
+            limits.quotas.max_client_tables.to_string(),
+        ),
+        (
+            "max-cursor-bytes",
+            limits.quotas.max_cursor_bytes.0.to_string(),
+        ),
+        ("max-cursors", limits.quotas.max_cursors.to_string()),
+        (
+            "max-mailbox-bytes",
+            limits.quotas.max_mailbox_bytes.0.to_string(),
+        ),
+        (
+            "max-mailbox-messages",
+            limits.quotas.max_mailbox_messages.to_string(),
+        ),
+        ("max-mailboxes", limits.quotas.max_mailboxes.to_string()),
+        ("max-tables", limits.quotas.max_tables.to_string()),
+        ("maxmemory", server.memory.limit().unwrap_or(0).to_string()),
+        (
+            "maxmemory-policy",
+            limits.memory.max_memory_policy.to_string(),
+        ),
+        (
+            "maxmemory-samples",
+            limits.memory.max_memory_samples.to_string(),
+        ),
         ("port", server.address.port().to_string()),
         ("proto-max-bulk-len", limits.max_argument.0.to_string()),
         ("protected-mode", on(server.protected_mode)),

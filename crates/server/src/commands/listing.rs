@@ -63,7 +63,8 @@ impl Element for (Key, Value) {
         self.0.length() + self.1.len() + OVERHEAD
     }
 
-    /// A value that has been evicted since is empty, because the entry existed.
+    /// A value that the cache has evicted since is null, because the number of elements has been
+    /// written.
     fn write(self, context: &mut Context<'_>) {
         let (key, value) = self;
         let text = context.values().text(&key, &value);
@@ -73,7 +74,7 @@ impl Element for (Key, Value) {
         context.reply.bulk(key.as_bytes());
         match text {
             Some(text) => context.reply.value(text),
-            None => context.reply.bulk(b""),
+            None => context.reply.null(),
         }
     }
 

@@ -4,11 +4,11 @@ use super::{Context, Failure, Next, Outcome};
 use crate::apart::MANY;
 use crate::resp::{Arguments, number};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tremula_mailbox::{Config, Mode, Sender, TrySendError};
-use tremula_store::Post;
 use tremula_store::Value;
+use tremula_store::{CannotAdd, Post};
 
 /// A `MAILBOX.RECV`, which the connection runs after all earlier commands have been answered.
 pub(crate) struct Receive {
@@ -38,6 +38,10 @@ pub(crate) struct Senders {
     by_name: HashMap<Box<[u8]>, Outgoing>,
     /// The number of senders from which those to dropped mailboxes are removed.
     sweep_above: usize,
+    /// The mailboxes that the connection has made; some may be dropped.
+    made: Vec<Weak<Post>>,
+    /// The number of these from which the dropped ones are removed.
+    sweep_made_from: usize,
 }
 
 /// Up to this number of senders, each of about a kilobyte, none is removed.
@@ -67,6 +71,19 @@ impl Senders {
         self.by_name.len()
     }
 
+    /// How many mailboxes the connection has made and nobody has dropped; dropped ones may count if
+    /// there are fewer than `limit` with them.
+    fn made(&mut self, limit: usize) -> usize {
+        // A dropped one keeps some memory as long as it is listed here.
+        if self.made.len() >= limit.min(self.sweep_made_from.max(FEW_SENDERS)) {
+            let is_there = |post: Arc<Post>| !post.is_dropped();
+            self.made
+                .retain(|post| post.upgrade().is_some_and(is_there));
+            self.sweep_made_from = 2 * self.made.len();
+        }
+        self.made.len()
+    }
+
     /// Removes the senders whose mailboxes were dropped, if their number has doubled since the last
     /// time.
     fn sweep(&mut self) {
@@ -81,7 +98,9 @@ impl Senders {
 /// `MAILBOX.NEW name [MODE mode] [CAPACITY n]`.
 pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
-    let (mut mode, mut config) = (Mode::default(), Config::default());
+    let quotas = &context.server.limits.quotas;
+    let most = quotas.max_mailbox_messages;
+    let (mut mode, mut config) = (Mode::default(), Config::default().bounded(most));
     let mut rest = arguments.skip(2);
     while let Some(option) = rest.next() {
         let value = rest.next().ok_or(Failure::SYNTAX)?;
@@ -95,6 +114,12 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         } else if option.eq_ignore_ascii_case(b"capacity") {
             let capacity = number::parse(value).and_then(|number| usize::try_from(number).ok());
             match capacity {
+                Some(capacity) if capacity > most => {
+                    let limit = format!(
+                        "' is more than {most} messages, the limit of --max-mailbox-messages"
+                    );
+                    return Err(Failure::quoting("ERR capacity '", value, &limit));
+                }
                 Some(capacity) if capacity > 0 => config = config.bounded(capacity),
                 _ => {
                     let wanted = "' is not a number of messages, 1 or more";
@@ -105,12 +130,25 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
             return Err(Failure::SYNTAX);
         }
     }
-    if !context.server.store.mailboxes().add(name, mode, config) {
-        return Err(Failure::quoting(
-            "ERR there is a mailbox '",
-            name,
-            "' already",
-        ));
+    let too_many = |limit: usize, flag: &str, whose: &str| {
+        let text = format!(
+            "ERR there are {limit} mailboxes{whose}, the limit of {flag}; MAILBOX.DROP makes room"
+        );
+        Err(Failure::Owned(text.into_bytes()))
+    };
+    let limit = quotas.max_client_mailboxes;
+    if context.session.senders.made(limit) >= limit {
+        return too_many(limit, "--max-client-mailboxes", " of this client");
+    }
+    match context.server.store.mailboxes().add(name, mode, config) {
+        Ok(post) => context.session.senders.made.push(Arc::downgrade(&post)),
+        Err(CannotAdd::Exists) => {
+            let after = "' already";
+            return Err(Failure::quoting("ERR there is a mailbox '", name, after));
+        }
+        Err(CannotAdd::TooMany) => {
+            return too_many(quotas.max_mailboxes, "--max-mailboxes", "");
+        }
     }
     context.reply.ok();
     Ok(Next::Reply)
@@ -128,9 +166,18 @@ pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let found = || mailboxes.get(name).ok_or_else(|| unknown(name));
     let outgoing = context.session.senders.get(name, found)?;
     for message in messages {
+        if !outgoing.post.reserve(message.len()) {
+            let limit = mailboxes.quotas().bytes;
+            let after = format!(
+                "' is full at {limit} bytes, the limit of --max-mailbox-bytes: {taken} of {given} \
+                 were taken"
+            );
+            return Err(Failure::quoting("FULL mailbox '", name, &after));
+        }
         match outgoing.sender.try_send(Value::from(message)) {
             Ok(()) => taken += 1,
             Err(TrySendError::Full(_)) => {
+                outgoing.post.release(message.len());
                 let capacity = outgoing.post.config.capacity().unwrap_or(usize::MAX);
                 let after =
                     format!("' is full at {capacity} messages: {taken} of {given} were taken");
@@ -198,6 +245,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     let (stats, contended) = post.stats();
     let figures = [
         ("length", post.len() as u64),
+        ("bytes", post.bytes() as u64),
         ("capacity", post.config.capacity().unwrap_or(0) as u64),
         ("receiving", post.is_lent().into()),
         ("contended", contended.into()),
@@ -218,6 +266,16 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         context
             .reply
             .integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    Ok(Next::Reply)
+}
+
+/// `MAILBOX.LIST`: the names of all mailboxes.
+pub(super) fn list(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    let names = context.server.store.mailboxes().names();
+    context.reply.array(names.len());
+    for name in names {
+        context.reply.bulk(&name);
     }
     Ok(Next::Reply)
 }
@@ -270,7 +328,11 @@ mod tests {
         let mut staying = 0;
         for number in 0..1_000 {
             let name = format!("m{number}").into_bytes();
-            assert!(mailboxes.add(&name, Mode::default(), Config::default()));
+            assert!(
+                mailboxes
+                    .add(&name, Mode::default(), Config::default())
+                    .is_ok()
+            );
             let found = || mailboxes.get(&name).ok_or_else(|| unknown(&name));
             assert!(senders.get(&name, found).is_ok());
             if number % 20 == 0 {

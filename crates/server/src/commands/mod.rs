@@ -21,6 +21,7 @@ mod work;
 
 use crate::apart::MANY;
 use crate::clients::Client;
+use crate::memory::{Promise, Room};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use crate::turn::Turn;
@@ -46,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) senders: Senders,
     /// Its state for the commands of tables.
     pub(crate) ets: ets::Session,
+    /// What the next command has promised to take, while keys are evicted for it.
+    pub(crate) promise: Option<Promise>,
     /// The last command that ran, for `CLIENT LIST`.
     pub(crate) last_command: &'static str,
 }
@@ -97,6 +100,8 @@ pub(crate) enum Next {
     Paused,
     /// Sends the replies so far, and runs the command on the thread apart. It has not begun.
     Apart,
+    /// Sends the replies so far, and runs the command in the next turn.
+    Again,
     /// Sends the replies and closes.
     Close,
 }
@@ -156,12 +161,28 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         lent.session.last_command = command.full_name;
         return Next::Apart;
     }
+    let mut room = Room::Enough(None);
+    if let Ok(command) = &found {
+        let session = &mut *lent.session;
+        let held = (session.database, &mut session.promise);
+        let memory = &lent.server.memory;
+        room = memory.admit(lent.server, held, lent.turn, command, arguments);
+    }
+    if let Room::NotYet = room {
+        return Next::Again;
+    }
     let mute = lent.reply.mute;
     lent.reply.next_command();
     let outcome = found.and_then(|command| {
+        let Room::Enough(promise) = room else {
+            return Err(Failure::OUT_OF_MEMORY);
+        };
         lent.session.last_command = command.full_name;
         lent.enter(command);
-        let outcome = (command.run)(&mut lent.context(command), arguments);
+        let mut outcome = (command.run)(&mut lent.context(command), arguments);
+        if let Ok(Next::Work(unfinished)) = &mut outcome {
+            unfinished.promise = promise;
+        }
         lent.leave();
         if command.is_short() {
             lent.turn.spend(1);
@@ -183,7 +204,11 @@ pub(crate) fn go_on(
     mut unfinished: Unfinished,
     arguments: Arguments<'_>,
 ) -> Next {
-    lent.enter(unfinished.command);
+    let (server, command) = (lent.server, unfinished.command);
+    if !lent.reply.is_stream() && !server.memory.lets_go_on(server, lent.turn, command) {
+        return end(lent, Err(Failure::OUT_OF_MEMORY));
+    }
+    lent.enter(command);
     let context = &mut lent.context(unfinished.command);
     let step = unfinished.work.step(context, arguments);
     lent.leave();

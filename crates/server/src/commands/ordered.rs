@@ -7,7 +7,9 @@ use crate::resp::{Arguments, number};
 use crate::server::Shared;
 use std::ops::Bound;
 use std::sync::mpsc::Receiver;
-use tremula_store::{Direction, Key, KeyRange, ONE_MOMENT, TooManyKeys, Value, Walk, snapshot};
+use tremula_store::{
+    Database, Direction, Key, KeyRange, ONE_MOMENT, TooManyKeys, Value, Walk, snapshot,
+};
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
 ///
@@ -171,42 +173,41 @@ fn has_few_keys(context: &Context<'_>, low: &Bound<Key>, high: &Bound<Key>) -> b
 }
 
 pub(super) fn first(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let entry = context.database().first();
-    reply_entry(context, entry)
+    reply_entry(context, |database| database.first())
 }
 
 pub(super) fn last(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let entry = context.database().last();
-    reply_entry(context, entry)
+    reply_entry(context, |database| database.last())
 }
 
 pub(super) fn next(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let entry = context.database().next(&Key::from(arguments.get(1)));
-    reply_entry(context, entry)
+    let key = Key::from(arguments.get(1));
+    reply_entry(context, |database| database.next(&key))
 }
 
 pub(super) fn prev(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let entry = context.database().prev(&Key::from(arguments.get(1)));
-    reply_entry(context, entry)
+    let key = Key::from(arguments.get(1));
+    reply_entry(context, |database| database.prev(&key))
 }
 
-/// Writes key and value, or a null array.
-///
-/// A value that has been evicted since is empty, because the entry existed.
-fn reply_entry(context: &mut Context<'_>, entry: Option<(Key, Value)>) -> Outcome {
-    match entry {
-        Some((key, value)) => {
-            let text = context.values().text(&key, &value);
+/// Writes key and value, or a null array. If the cache has evicted the value, the key is gone too,
+/// and the entry that is there instead is found next.
+fn reply_entry(
+    context: &mut Context<'_>,
+    find: impl Fn(&Database) -> Option<(Key, Value)>,
+) -> Outcome {
+    loop {
+        let Some((key, value)) = find(context.database()) else {
+            context.reply.null_array();
+            return Ok(Next::Reply);
+        };
+        if let Some(text) = context.values().text(&key, &value) {
             context.reply.array(2);
             context.reply.bulk(key.as_bytes());
-            match text {
-                Some(text) => context.reply.value(text),
-                None => context.reply.bulk(b""),
-            }
+            context.reply.value(text);
+            return Ok(Next::Reply);
         }
-        None => context.reply.null_array(),
     }
-    Ok(Next::Reply)
 }
 
 pub(super) fn shape(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {

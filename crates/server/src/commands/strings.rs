@@ -4,6 +4,7 @@ use super::copying::{Copying, Patched, Patching, answer, at_once, with_value};
 use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::apart::{LONG, free};
 use crate::limits::REPLY_BATCH;
+use crate::memory::note_access;
 use crate::resp::{Arguments, number};
 use std::ops::Range;
 use tremula_store::{Changed, Key, Part, Text, TooLong, Update, Value, checked_end};
@@ -41,7 +42,9 @@ impl Work for Getting {
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
         while self.next < arguments.len() {
-            reply_value(context, arguments.get(self.next));
+            let key = arguments.get(self.next);
+            note_access(context.server, context.session.database, key);
+            reply_value(context, key);
             self.next += 1;
             if context.turn.spend(1) || context.reply.len() >= REPLY_BATCH {
                 context.reply.stream();
@@ -207,11 +210,12 @@ impl Work for Setting {
     ) -> Result<Step, Failure> {
         while self.next < arguments.len() {
             let bytes = arguments.get(self.next + 1);
-            let Some(value) = self.copying.go_on(bytes, context.turn) else {
+            let Some(value) = self.copying.go_on(bytes, context.turn)? else {
                 return Ok(Step::Rest);
             };
-            let key = Key::from(arguments.get(self.next));
-            let old = context.database().insert(key, value);
+            let key = arguments.get(self.next);
+            note_access(context.server, context.session.database, key);
+            let old = context.database().insert(Key::from(key), value);
             drop_value(context, old);
             self.next += 2;
             let is_over = context.turn.spend(1) || context.turn.spend_bytes(bytes.len());

@@ -131,7 +131,7 @@ impl Command {
     /// Whether the command takes a few microseconds at most, but for the bytes that it copies and
     /// the steps that it counts itself.
     pub(crate) fn is_short(&self) -> bool {
-        self.keys.last == 1 || self.flags.contains(&"fast")
+        self.has_one_key() || self.flags.contains(&"fast")
     }
 
     /// Whether reading these arguments may take long, so that the command begins on the thread
@@ -153,6 +153,26 @@ impl Command {
     /// The command with a [token](Self::token).
     pub(crate) fn of_token(token: usize) -> Option<&'static Self> {
         all().find(|command| command.token() == token)
+    }
+
+    /// Whether the command may need memory beyond its reply, Redis's flag `denyoom`.
+    pub(crate) fn needs_memory(&self) -> bool {
+        self.flags.contains(&"denyoom")
+    }
+
+    /// Whether the command changes something, but needs no memory for it.
+    pub(crate) fn only_frees(&self) -> bool {
+        self.flags.contains(&"write") && !self.needs_memory()
+    }
+
+    /// Whether the first argument is the only key.
+    pub(crate) fn has_one_key(&self) -> bool {
+        self.keys.last == 1
+    }
+
+    /// Whether the arguments are terms.
+    pub(crate) fn takes_terms(&self) -> bool {
+        self.full_name.starts_with("ets.")
     }
 
     /// All categories, including those that follow from the flags.
@@ -353,6 +373,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.LEN name", "The number of messages in a mailbox"),
     Command::new("mailbox.info", 2, mailbox::info, READ_FAST, &[])
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.INFO name", "What a mailbox is like now, and what it has counted"),
+    Command::new("mailbox.list", 1, mailbox::list, READ, &[])
+        .docs("mailbox", "0.1.0", "O(mailboxes)", "MAILBOX.LIST", "The names of all mailboxes, in order"),
     Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[])
         .docs("mailbox", "0.1.0", "O(n)", "MAILBOX.DROP name", "Drop a mailbox, and count the messages that were in it"),
     Command::new("ets.new", -2, ets::new, STORE_FAST, &[])

@@ -2,6 +2,7 @@
 
 use super::{Command, Context, Failure, Next, Outcome};
 use crate::apart::{Job, job};
+use crate::memory::Promise;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use std::sync::mpsc::Receiver;
@@ -41,6 +42,8 @@ pub(crate) struct Unfinished {
     pub(crate) apart: Option<Job>,
     /// Whether the thread apart does the next step.
     pub(crate) is_long: bool,
+    /// What the command has promised to take.
+    pub(super) promise: Option<Promise>,
 }
 
 /// Begins a command that may take longer than a turn.
@@ -60,6 +63,7 @@ pub(super) fn begin(
         work: Box::new(work),
         apart,
         is_long,
+        promise: None,
     }))
 }
 

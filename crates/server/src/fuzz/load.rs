@@ -23,12 +23,16 @@ pub fn load(data: &[u8]) {
     let columns = Columns::new(key, value);
     let rows_of = |capacity: usize| {
         let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        let mut store = |key: &[u8], value: &[u8]| rows.push((key.to_vec(), value.to_vec()));
+        let mut store = |key: &[u8], value: &[u8]| {
+            rows.push((key.to_vec(), value.to_vec()));
+            Ok(())
+        };
         let reader = BufReader::with_capacity(capacity, file);
         let result = read(reader, format, &columns, has_header, &mut store);
         let error = result.err().map(|error| match error {
             RowError::Line { line, what } => (line, what),
             RowError::Read(error) => panic!("bytes can be read: {error}"),
+            RowError::Full => panic!("every row was stored"),
         });
         (rows, error)
     };

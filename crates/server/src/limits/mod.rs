@@ -2,6 +2,8 @@
 
 mod clients;
 mod gather;
+mod memory;
+mod quotas;
 mod terms;
 mod turn;
 
@@ -11,6 +13,11 @@ pub use clients::{
     SOFT_OUTPUT_BUFFER, SOFT_OUTPUT_SECONDS, TCP_KEEPALIVE, TIMEOUT,
 };
 pub use gather::GatherLimits;
+pub use memory::{LEAST_MEMORY, MEMORY_SAMPLES, MemoryLimits};
+pub use quotas::{
+    MAX_CLIENT_MAILBOXES, MAX_CLIENT_TABLES, MAX_MAILBOX_BYTES, MAX_MAILBOX_MESSAGES,
+    MAX_MAILBOXES, MAX_TABLES, Quotas,
+};
 use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
@@ -95,6 +102,14 @@ pub struct Limits {
     /// The limits of terms.
     #[command(flatten)]
     pub terms: TermLimits,
+
+    /// The limit of all memory.
+    #[command(flatten)]
+    pub memory: MemoryLimits,
+
+    /// How many there may be of what clients make.
+    #[command(flatten)]
+    pub quotas: Quotas,
 }
 
 impl Default for Limits {
@@ -110,6 +125,8 @@ impl Default for Limits {
             gather: GatherLimits::default(),
             clients: ClientLimits::default(),
             terms: TermLimits::default(),
+            memory: MemoryLimits::default(),
+            quotas: Quotas::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tremula_store::Database;
 use tremula_store::{Key, Value};
+use tremula_sync::counting_allocator::used_bytes;
 
 /// Bytes read from the file at once, enough for many lines in one system call.
 const READ_SIZE: usize = 256 << 10;
@@ -83,6 +84,16 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
     },
+    /// The limit of memory is too low for the file.
+    #[error("{}: only {count} rows fit within the limit of memory, {limit} bytes; raise --max-memory", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// The rows that fit.
+        count: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
     /// A line is malformed.
     #[error("{}:{line}: {what}", path.display())]
     Line {
@@ -98,7 +109,12 @@ pub enum LoadError {
 /// The error of a row reader. [`load`] adds the file's name.
 pub(crate) enum RowError {
     Read(io::Error),
-    Line { line: u64, what: String },
+    Line {
+        line: u64,
+        what: String,
+    },
+    /// There is no memory for the row.
+    Full,
 }
 
 impl RowError {
@@ -122,7 +138,11 @@ impl From<io::Error> for RowError {
 /// # Errors
 ///
 /// [`LoadError`], with the number of the bad line.
-pub(crate) fn load(arguments: &LoadArgs, database: &Database) -> Result<(), LoadError> {
+pub(crate) fn load(
+    arguments: &LoadArgs,
+    database: &Database,
+    max_memory: Option<u64>,
+) -> Result<(), LoadError> {
     let Some(path) = &arguments.file else {
         return Ok(());
     };
@@ -130,7 +150,8 @@ pub(crate) fn load(arguments: &LoadArgs, database: &Database) -> Result<(), Load
         .format
         .or_else(|| Format::of(path))
         .ok_or_else(|| LoadError::UnknownFormat { path: path.clone() })?;
-    let failure = |error| match error {
+    let limit = max_memory.unwrap_or(u64::MAX);
+    let failure = |error, count| match error {
         RowError::Read(source) => LoadError::Read {
             path: path.clone(),
             source,
@@ -140,20 +161,30 @@ pub(crate) fn load(arguments: &LoadArgs, database: &Database) -> Result<(), Load
             line,
             what,
         },
+        RowError::Full => LoadError::Memory {
+            path: path.clone(),
+            count,
+            limit,
+        },
     };
-    let file = File::open(path).map_err(|error| failure(error.into()))?;
+    let file = File::open(path).map_err(|error| failure(error.into(), 0))?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let bar = progress_bar(bytes);
     let reader = BufReader::with_capacity(READ_SIZE, bar.wrap_read(file));
     let columns = Columns::new(arguments.key.as_deref(), arguments.value.as_deref());
     let mut count = 0_u64;
     let mut store = |key: &[u8], value: &[u8]| {
+        let bytes = key.len().saturating_add(value.len()) as u64;
+        if used_bytes().saturating_add(bytes) > limit {
+            return Err(RowError::Full);
+        }
         database.insert(Key::from(key), Value::from(value));
         count += 1;
+        Ok(())
     };
     let loaded = read(reader, format, &columns, arguments.header, &mut store);
     bar.finish_and_clear();
-    loaded.map_err(failure)?;
+    loaded.map_err(|error| failure(error, count))?;
     eprintln!("loaded {count} rows from {}", path.display());
     Ok(())
 }
@@ -164,7 +195,7 @@ pub(crate) fn read(
     format: Format,
     columns: &Columns,
     has_header: bool,
-    store: &mut dyn FnMut(&[u8], &[u8]),
+    store: &mut rows::Store<'_>,
 ) -> Result<(), RowError> {
     match format {
         Format::Tsv => rows::tsv(reader, columns, has_header, store),

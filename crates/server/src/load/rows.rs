@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use std::io::{self, BufRead};
 
 /// Takes a key and a value.
-type Store<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
+pub(super) type Store<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), RowError> + 'a;
 
 /// Reads tab-separated columns. A value that is the rest of a line keeps its tabs.
 pub(super) fn tsv(
@@ -58,8 +58,7 @@ fn store_tsv(
             value.pop();
         }
     }
-    store(row[fields.key], value);
-    Ok(())
+    store(row[fields.key], value)
 }
 
 /// Checks that a row has the wanted columns.
@@ -121,7 +120,7 @@ pub(super) fn csv(
             Some(column) => store(key, row[column]),
             None if row.len() == 2 => store(key, row[1 - found.key]),
             None => store(key, &csv_without(&row, found.key)?),
-        }
+        }?;
     }
     Ok(())
 }
@@ -194,7 +193,6 @@ pub(super) fn jsonl(
             Json::String(text) => store(key.as_bytes(), text.as_bytes()),
             other => store(key.as_bytes(), other.to_string().as_bytes()),
         }
-        Ok(())
     })
 }
 
@@ -228,11 +226,15 @@ mod tests {
     ) -> Result<Rows, (u64, String)> {
         let mut rows = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let result = read(&mut |key, value| rows.push((text(key), text(value))));
+        let result = read(&mut |key, value| {
+            rows.push((text(key), text(value)));
+            Ok(())
+        });
         match result {
             Ok(()) => Ok(rows),
             Err(RowError::Line { line, what }) => Err((line, what)),
             Err(RowError::Read(error)) => panic!("{error}"),
+            Err(RowError::Full) => panic!("every row was stored"),
         }
     }
 

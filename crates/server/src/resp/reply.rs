@@ -91,9 +91,9 @@ impl Reply {
         }
     }
 
-    /// The bytes that are allocated.
+    /// The bytes that are allocated, and those of long values, which may live on only for this reply.
     pub(crate) fn capacity(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + self.long_bytes
     }
 
     /// The bytes that are written and not sent.
@@ -180,6 +180,11 @@ impl Reply {
     pub(crate) fn stream(&mut self) {
         self.commit();
         self.is_stream = true;
+    }
+
+    /// Whether a part of the current command's reply may have been sent.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.is_stream
     }
 
     fn commit(&mut self) {

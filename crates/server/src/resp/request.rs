@@ -149,6 +149,12 @@ impl RequestParser {
         }
     }
 
+    /// The length that an unfinished request has at least, by what it has declared so far.
+    pub(crate) fn declared_length(&self) -> usize {
+        self.position
+            .saturating_add(self.bulk_length.unwrap_or_default())
+    }
+
     /// The arguments of the request that [`parse`](Self::parse) has just completed.
     pub(crate) fn arguments<'a>(&'a self, buffer: &'a [u8]) -> Arguments<'a> {
         Arguments {

@@ -40,12 +40,12 @@
 #[cfg(not(any(loom, shuttle)))]
 mod collector;
 #[cfg(not(any(loom, shuttle)))]
-pub use collector::{Collector, Guard};
+pub use collector::{Collector, Guard, turn_next};
 
 #[cfg(any(loom, shuttle))]
 mod stand_in;
 #[cfg(any(loom, shuttle))]
-pub use stand_in::{Collector, Guard};
+pub use stand_in::{Collector, Guard, turn_next};
 
 // A model drives the algorithm itself, with threads and records of its own.
 #[cfg(loom)]

@@ -160,6 +160,16 @@ impl Tables {
         self.find_for(NODE, name_or_id)
     }
 
+    /// The number of tables. O(1).
+    #[must_use]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a count for quotas and statistics"
+    )]
+    pub fn len(&self) -> usize {
+        self.0.listed.lock().tables.len()
+    }
+
     /// All tables, the oldest first, as handles of the node.
     #[must_use]
     pub fn all(&self) -> Vec<Table> {

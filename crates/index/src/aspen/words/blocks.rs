@@ -226,7 +226,9 @@ impl Units {
         let region = self.region_of(self.bases[slab].addr());
         let region = &mut self.regions[region];
         region.free -= length;
-        region.is_given_back = false;
+        if std::mem::take(&mut region.is_given_back) {
+            HugePage::fill();
+        }
         self.list(slab);
     }
 
@@ -346,7 +348,7 @@ impl Drop for Blocks {
             // The words need no drop.
             unsafe {
                 if region.is_page {
-                    HugePage::free(region.base);
+                    HugePage::free(region.base, region.is_given_back);
                 } else {
                     dealloc(region.base, Region::layout(region.units));
                 }

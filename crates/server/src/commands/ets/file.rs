@@ -2,6 +2,7 @@
 
 use super::super::{Context, Failure, Outcome};
 use super::call::{Call, answer, bad, text_of};
+use crate::memory::TERM_FACTOR;
 use crate::resp::Arguments;
 use std::path::{Component, Path, PathBuf};
 use tremula_table::term::Atom;
@@ -73,8 +74,20 @@ pub(in super::super) fn tab2file(context: &mut Context<'_>, arguments: Arguments
 /// `ETS.FILE2TAB file`. The table keeps its access. A public one belongs to the server, another to
 /// the connection.
 pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    answer(context, arguments, 1, |call| {
-        let table = match call.owner.file2tab_unless_public(path(call, 1)?) {
+    context.session.ets.admit_table(context.server)?;
+    let mut made = None;
+    let outcome = answer(context, arguments, 1, |call| {
+        let path = path(call, 1)?;
+        // A file that is not there has an error of its own.
+        let length = path.metadata().map_or(0, |file| file.len());
+        if !call
+            .server
+            .memory
+            .has_room(length.saturating_mul(TERM_FACTOR))
+        {
+            return Err(Failure::OUT_OF_MEMORY);
+        }
+        let table = match call.owner.file2tab_unless_public(path) {
             Ok(table) => table,
             Err(error) => return failed(&error.problem, "cannot_create_table", "read_error"),
         };
@@ -84,8 +97,11 @@ pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments
             Some(named) if named.id() == table.id() => Term::from(table.name()),
             _ => table.id().into(),
         };
+        made = Some(table.id());
         Ok(Term::tuple([Atom::OK.into(), name]))
-    })
+    });
+    context.session.ets.made.extend(made);
+    outcome
 }
 
 /// `ETS.TABFILE_INFO file`.

@@ -29,8 +29,8 @@ pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;
 use tremula_store::TableOwner;
-use tremula_table::Owner;
-use tremula_table::term::Limits;
+use tremula_table::term::{Limits, Reference};
+use tremula_table::{Owner, Term};
 pub(super) use whole::*;
 
 /// The state of a connection for the commands of tables.
@@ -40,6 +40,8 @@ pub(crate) struct Session {
     format: Format,
     /// The limits of reading terms, with the quota of atoms of the client's address.
     limits: Option<Limits>,
+    /// The tables that it has made; some may be deleted.
+    made: Vec<Reference>,
 }
 
 impl Session {
@@ -70,6 +72,31 @@ impl Session {
             .owner
             .get_or_insert_with(|| server.store.table_owner())
             .owner
+    }
+
+    /// Whether the connection may make another table. Threads that ask at the same moment may make
+    /// one each.
+    fn admit_table(&mut self, server: &Shared) -> Result<(), Failure> {
+        let quotas = &server.limits.quotas;
+        let tables = server.store.tables();
+        let refuse = |limit: usize, flag: &str, whose: &str| {
+            let text = format!(
+                "ERR there are {limit} tables{whose}, the limit of {flag}; ETS.DELETE makes room"
+            );
+            Err(Failure::Owned(text.into_bytes()))
+        };
+        if tables.len() >= quotas.max_tables {
+            return refuse(quotas.max_tables, "--max-tables", "");
+        }
+        if self.made.len() >= quotas.max_client_tables {
+            self.made
+                .retain(|id| tables.find(&Term::from(id.clone())).is_some());
+            if self.made.len() >= quotas.max_client_tables {
+                let whose = " of this client";
+                return refuse(quotas.max_client_tables, "--max-client-tables", whose);
+            }
+        }
+        Ok(())
     }
 }
 

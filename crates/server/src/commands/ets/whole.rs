@@ -11,7 +11,9 @@ use tremula_table::{Kind, Options, Problem, Remains, Term};
 
 /// `ETS.NEW name [option ...]`; an option may be a list of options. The table is found by its name.
 pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    answer(context, arguments, usize::MAX - 1, |call| {
+    context.session.ets.admit_table(context.server)?;
+    let mut made = None;
+    let outcome = answer(context, arguments, usize::MAX - 1, |call| {
         let name = call.name(1)?;
         let mut options = vec![Term::from(Atom::PUBLIC)];
         for option in call.from(2) {
@@ -26,13 +28,16 @@ pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>)
             is_public &= !wants_owner(option);
         }
         let options = Options::from_term(&Term::list(options))?.named();
-        if is_public {
-            call.server.store.tables().create(name, options)?;
+        let table = if is_public {
+            call.server.store.tables().create(name, options)?
         } else {
-            call.owner.create(name, options)?;
-        }
+            call.owner.create(name, options)?
+        };
+        made = Some(table.id());
         call.term(1).cloned()
-    })
+    });
+    context.session.ets.made.extend(made);
+    outcome
 }
 
 /// Whether a table with this option belongs to the connection that makes it.

@@ -1,0 +1,362 @@
+//! What commands do when memory is short, and how freed memory goes back to the system.
+//!
+//! # The limit
+//!
+//! A command that may need memory (Redis's flag `denyoom`) runs only if what is used and what the
+//! command needs by its arguments are within the limit. Otherwise keys are evicted, if the policy
+//! says so; and else the command gets `-OOM`, before it changes anything. All other commands run.
+//! Their replies may pass the limit. If they pass it by more than a little, keys are evicted, and
+//! then the clients with the largest buffers are closed.
+//!
+//! # Giving back
+//!
+//! Memory that is freed stays where it was: nodes wait in an index until the next operations there
+//! find that nobody reads them any more, and the allocator keeps pages for the thread that had them.
+//! So every thread of the server [tidies up](keep_tidy) after times of work, when there is little to
+//! do.
+
+use crate::commands::Command;
+use crate::limits::MemoryLimits;
+use crate::resp::{Arguments, number};
+use crate::server::Shared;
+use crate::turn::Turn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+use tremula_store::Key;
+use tremula_sync::counting_allocator::{give_back, pass_on, turnover, used_bytes};
+
+/// Up to this length a request is always read, so that keys can be read and deleted.
+const SHORT_REQUEST: usize = 64 << 10;
+
+/// What one step of an index may need besides keys and values: a leaf that splits, a larger array.
+const STEP: u64 = 16 << 10;
+
+/// What an argument takes besides its bytes once it is a key, a value or a message.
+const HEAD: u64 = 64;
+
+/// What a term may take for each byte of its text or external form: `1,` is one element of a list.
+pub(crate) const TERM_FACTOR: u64 = 16;
+
+/// The length of the value that `APPEND` and `SETRANGE` copy is looked up only if there is no room
+/// for this number of the longest values.
+const FAR: u64 = 16;
+
+/// A command that needs at least this much promises to take it, so that commands that run side by
+/// side do not count on the same memory.
+const PROMISED_FROM: u64 = 1 << 20;
+
+/// The part of the limit that the buffers of clients may always have, on top of what is stored.
+const PART_OF_BUFFERS: u64 = 32;
+
+/// The least of it: some pipelines with their replies.
+const LEAST_OF_BUFFERS: u64 = 1 << 20;
+
+/// The limit of all memory.
+pub(crate) struct Memory {
+    /// `u64::MAX` if there is none.
+    limit: u64,
+    /// What the buffers of clients may have beyond the limit.
+    of_buffers: u64,
+    /// What running commands have promised to take.
+    promised: Arc<AtomicU64>,
+}
+
+/// Whether there is room for what a client wants.
+pub(crate) enum Room {
+    /// There is, and the promise lasts until the command ends.
+    Enough(Option<Promise>),
+    /// Keys are being evicted. The client's turn is over, and it asks again in its next one.
+    NotYet,
+    /// There is none, and none can be made.
+    Short,
+}
+
+/// A command's promise to take memory, which it ends by dropping it. What the command has taken
+/// before counts twice, which errs on the side of the limit.
+pub(crate) struct Promise {
+    all: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// What came of making room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Enough,
+    /// The turn is over.
+    Some,
+    Nothing,
+}
+
+impl Memory {
+    pub(crate) fn new(limits: &MemoryLimits) -> Self {
+        let limit = limits.limit();
+        Self {
+            limit: limit.unwrap_or(u64::MAX),
+            of_buffers: limit.map_or(0, |limit| (limit / PART_OF_BUFFERS).max(LEAST_OF_BUFFERS)),
+            promised: Arc::default(),
+        }
+    }
+
+    /// The limit, if there is one.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        (self.limit != u64::MAX).then_some(self.limit)
+    }
+
+    /// Whether a command may run. Also notes which key it uses, if evictions depend on that. Of a
+    /// command with several keys this is left to the command.
+    ///
+    /// `promised` is what the connection keeps of an attempt for which there was no room yet.
+    #[inline]
+    pub(crate) fn admit(
+        &self,
+        server: &Shared,
+        (database, promised): (usize, &mut Option<Promise>),
+        turn: &mut Turn,
+        command: &Command,
+        arguments: Arguments<'_>,
+    ) -> Room {
+        if self.limit == u64::MAX {
+            return Room::Enough(None);
+        }
+        if command.has_one_key() {
+            note_access(server, database, arguments.get(1));
+        }
+        self.relieve(server, turn);
+        if !command.needs_memory() {
+            return Room::Enough(None);
+        }
+        let need = self.need(server, database, command, arguments);
+        let promise = promised.take().or_else(|| self.promise(need));
+        let more = if promise.is_some() { 0 } else { need };
+        match self.make_room(server, more, self.limit, turn) {
+            Made::Enough => Room::Enough(promise),
+            Made::Some => {
+                *promised = promise;
+                Room::NotYet
+            }
+            Made::Nothing => Room::Short,
+        }
+    }
+
+    /// Whether a command that has run in several turns may go on. One that gathers what it answers
+    /// with, or stores, ends when memory is short; one that frees goes on.
+    #[inline]
+    pub(crate) fn lets_go_on(&self, server: &Shared, turn: &mut Turn, command: &Command) -> bool {
+        if used_bytes() <= self.most() {
+            return true;
+        }
+        self.relieve(server, turn);
+        used_bytes() <= self.most() || command.only_frees()
+    }
+
+    /// Whether the next part of a request may be read, of which `held` bytes have arrived and
+    /// `missing` are known to come.
+    #[inline]
+    pub(crate) fn admit_input(
+        &self,
+        server: &Shared,
+        turn: &mut Turn,
+        held: usize,
+        missing: usize,
+    ) -> Room {
+        let all = held.saturating_add(missing);
+        if self.limit == u64::MAX || all <= SHORT_REQUEST {
+            return Room::Enough(None);
+        }
+        // Evictions keep pace with what arrives. Without them there is either room for all of it now
+        // or there will be none. A buffer that grows is copied, and then has twice the bytes.
+        let need = match server.store.evictor() {
+            Some(_) if all as u64 <= self.limit => held,
+            _ => all,
+        };
+        match self.make_room(server, need as u64, self.most(), turn) {
+            Made::Enough => Room::Enough(None),
+            Made::Some => Room::NotYet,
+            Made::Nothing => Room::Short,
+        }
+    }
+
+    /// Brings the memory back within its limit, if replies have passed it: evicts keys, and closes
+    /// the clients that hold most.
+    pub(crate) fn relieve(&self, server: &Shared, turn: &mut Turn) {
+        if used_bytes() <= self.most() {
+            return;
+        }
+        match self.make_room(server, 0, self.limit, turn) {
+            Made::Enough => return,
+            // Evictions go on in the next turn, unless replies grow faster.
+            Made::Some if used_bytes() <= self.most().saturating_add(self.of_buffers) => return,
+            Made::Some | Made::Nothing => (),
+        }
+        server.clients.close_largest(|held| {
+            let excess = used_bytes().saturating_sub(self.limit);
+            let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+            // Closing clients helps only as far as it is they who hold the memory.
+            let spared = usize::try_from(self.of_buffers).unwrap_or(usize::MAX);
+            excess
+                .saturating_sub(held.coming_back)
+                .min(held.staying.saturating_sub(spared))
+        });
+    }
+
+    /// The limit of everything with the buffers of clients.
+    fn most(&self) -> u64 {
+        self.limit.saturating_add(self.of_buffers)
+    }
+
+    fn promise(&self, bytes: u64) -> Option<Promise> {
+        (bytes >= PROMISED_FROM).then(|| {
+            self.promised.fetch_add(bytes, Relaxed);
+            Promise {
+                all: Arc::clone(&self.promised),
+                bytes,
+            }
+        })
+    }
+
+    /// Evicts keys until `need` more bytes are within `limit`, or the turn is over.
+    fn make_room(&self, server: &Shared, need: u64, limit: u64, turn: &mut Turn) -> Made {
+        loop {
+            if self.fits(need, limit) {
+                return Made::Enough;
+            }
+            if need > limit || !server.store.evict_one() {
+                return Made::Nothing;
+            }
+            if turn.look() {
+                return Made::Some;
+            }
+        }
+    }
+
+    /// Whether `need` more bytes are within `limit`.
+    fn fits(&self, need: u64, limit: u64) -> bool {
+        let fits = || {
+            used_bytes()
+                .saturating_add(self.promised.load(Relaxed))
+                .saturating_add(need)
+                <= limit
+        };
+        fits() || {
+            pass_on();
+            fits()
+        }
+    }
+
+    /// The bytes that a command may need, as far as its arguments tell.
+    fn need(
+        &self,
+        server: &Shared,
+        database: usize,
+        command: &Command,
+        arguments: Arguments<'_>,
+    ) -> u64 {
+        let bytes: usize = arguments.skip(1).map(<[u8]>::len).sum();
+        let given = bytes as u64 + HEAD * arguments.len() as u64;
+        let longest = server.limits.max_argument.0;
+        // The length of the value that is copied. Values in the cache are not.
+        let copied = || {
+            if self.fits(FAR * longest as u64, self.limit) {
+                return 0;
+            }
+            let mut length = 0;
+            let key = Key::from(arguments.get(1));
+            let database = server.store.database(database);
+            database.get_with(&key, &mut |value| length = value.len());
+            length as u64
+        };
+        let need = match command.full_name {
+            "append" => given.saturating_add(copied()),
+            "setrange" => {
+                let offset = number::parse(arguments.get(2));
+                let offset = offset.and_then(|at| usize::try_from(at).ok());
+                // A position that is no number, or too far, gets an error of its own.
+                let offset = offset.filter(|at| *at <= longest).unwrap_or(0);
+                given.saturating_add(copied().max(offset as u64))
+            }
+            _ if command.takes_terms() => given.saturating_mul(TERM_FACTOR),
+            _ => given,
+        };
+        need.saturating_add(STEP)
+    }
+
+    /// Whether there is room for `need` more bytes now.
+    pub(crate) fn has_room(&self, need: u64) -> bool {
+        self.limit == u64::MAX || self.fits(need, self.limit)
+    }
+}
+
+/// Notes that a key is used, if evictions depend on that.
+#[inline]
+pub(crate) fn note_access(server: &Shared, database: usize, key: &[u8]) {
+    if let Some(evictor) = server.store.evictor()
+        && evictor.wants_accesses()
+    {
+        evictor.note_access(database, key);
+    }
+}
+
+/// How often a thread looks whether it should tidy up.
+const TIDY_TICK: Duration = Duration::from_secs(1);
+
+/// After this many quiet ticks nothing more can be given back: what one thread frees, another may
+/// keep, and memory in an index needs two looks.
+const QUIET_TICKS: u32 = 4;
+
+/// Commands of all clients in a tick up to which the server counts as quiet. Monitoring asks this
+/// often.
+const QUIET: u64 = 1000;
+
+/// Gives memory back when there is little to do, for as long as the server runs. Each thread that
+/// holds memory runs this for itself, and for its thread apart; `tidies_store` on one of them, which
+/// also looks after the databases.
+pub(crate) async fn keep_tidy(server: &Arc<Shared>, tidies_store: bool) {
+    let mut ticks = tokio::time::interval(TIDY_TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut commands, mut turned_over) = (0, 0);
+    let mut quiet_ticks = QUIET_TICKS;
+    loop {
+        ticks.tick().await;
+        pass_on();
+        let now = server.stats.commands.load(Relaxed);
+        let ran = now - commands;
+        commands = now;
+        // Also without commands: a connection that ends frees its buffers.
+        let now = turnover();
+        if now - turned_over > NOTICEABLE {
+            quiet_ticks = 0;
+        }
+        turned_over = now;
+        if tidies_store {
+            let turn = &mut Turn::begin(server.limits.turn.time.0);
+            server.memory.relieve(server, turn);
+        }
+        if ran > QUIET || quiet_ticks == QUIET_TICKS {
+            continue;
+        }
+        quiet_ticks += 1;
+        give_back();
+        let server = Arc::clone(server);
+        // Not on this thread, because freeing what databases have unlinked may take long. The
+        // thread apart also has memory of its own, which it has freed.
+        let tidied = tokio::task::spawn_blocking(move || {
+            if tidies_store {
+                server.store.tidy(give_back);
+            }
+            give_back();
+        });
+        // Only a panic would be an error; then the next tick comes too.
+        let _ = tidied.await;
+    }
+}
+
+/// The bytes allocated and freed in a tick that make it worth tidying up.
+const NOTICEABLE: u64 = 256 << 10;
