@@ -45,6 +45,14 @@ pub struct ServeArgs {
     #[arg(long, value_name = "YES|NO", default_value = "yes", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub protected_mode: bool,
 
+    /// File of users, a line each as ACL LIST shows them [default: none, ACL SAVE is refused]
+    #[arg(long, value_name = "FILE")]
+    pub acl_file: Option<PathBuf>,
+
+    /// File whose first line is the password of the default user [default: none, it needs none]
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+
     /// Directory in which clients may write and read files of tables [default: none, they may not]
     #[arg(long, value_name = "DIRECTORY")]
     pub table_directory: Option<PathBuf>,
@@ -155,6 +163,8 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
         threads,
         protected_mode: arguments.protected_mode,
         limits: arguments.limits,
+        acl_file: arguments.acl_file,
+        password_file: arguments.password_file,
         table_directory: arguments.table_directory,
     };
     // Listens first, so that a taken port is reported before a long load.

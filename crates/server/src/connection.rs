@@ -100,6 +100,8 @@ enum Pause {
     Send,
     /// A command waits until `CLIENT PAUSE` is over.
     Paused,
+    /// A user or password was wrong: the replies wait.
+    Slow(Duration),
     /// A command receives messages.
     Receive(Receive),
     /// The connection ends.
@@ -141,7 +143,8 @@ impl Served {
             free(LONG, begun);
         }
         if connection.session.holds_much() {
-            let session = std::mem::take(&mut connection.session);
+            let new = Session::new(&connection.server.users);
+            let session = std::mem::replace(&mut connection.session, new);
             let job: Job = Box::new(|_| drop(session));
             // Its place stays taken meanwhile, so that clients that come and go do not pile up what
             // is to be freed.
@@ -169,7 +172,7 @@ impl Connection {
         Self {
             server: Arc::clone(server),
             client: Arc::clone(client),
-            session: Session::default(),
+            session: Session::new(&server.users),
             parser: RequestParser::new(&server.limits),
             input: Vec::new(),
             consumed: 0,
@@ -198,6 +201,9 @@ impl Connection {
                 } else {
                     self.run_commands()
                 };
+                if let Pause::Slow(wait) = pause {
+                    tokio::time::sleep(wait).await;
+                }
                 self.send().await?;
                 if self.client.ending().is_some() {
                     self.part().await?;
@@ -205,6 +211,7 @@ impl Connection {
                 }
                 match pause {
                     Pause::Idle => break,
+                    Pause::Slow(_) => (),
                     Pause::Send => {
                         if let Some(job) = self.apart() {
                             Box::pin(apart::run(&self.server, job)).await;
@@ -399,6 +406,7 @@ impl Connection {
         self.output.reserve(REPLY_SIZE);
         let mut ran = 0;
         let pause = loop {
+            self.parser.is_known = self.session.identity.user().is_some();
             let unread = &self.input[self.consumed..];
             let begun = self.begun.take();
             let parsed = self.long.take().or(self.again.take());
@@ -461,6 +469,7 @@ impl Connection {
             match next {
                 Next::Receive(receive) => break Pause::Receive(receive),
                 Next::Close => break Pause::Close,
+                Next::Slow(wait) => break Pause::Slow(wait),
                 _ if self.is_apart || self.turn.is_over() || self.output.len() >= REPLY_BATCH => {
                     break Pause::Send;
                 }

@@ -21,7 +21,9 @@ mod memory;
 mod resp;
 mod server;
 mod turn;
+mod users;
 
 pub use commands::command_table;
 pub use descriptors::TooFew;
 pub use server::{Config, DRAIN_TIME, Server, StartError};
+pub use users::FileError;

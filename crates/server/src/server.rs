@@ -6,13 +6,14 @@
 //! [gather](crate::gather) on few workers. All workers share the keyspace.
 
 use crate::clients::{Admission, Clients};
-use crate::commands::{Denied, Gathering};
+use crate::commands::{self, Denied, Gathering};
 use crate::connection::Served;
 use crate::descriptors::{self, Spare, Throttle, TooFew};
 use crate::gather::{Peer, Threads};
 use crate::keeper::{self, TICK};
 use crate::limits::Limits;
 use crate::memory::{self, Memory};
+use crate::users::{FileError, Users};
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
 use std::io::{self, Write};
@@ -41,6 +42,9 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// third of the time of silence before the first one, as in Redis.
 const KEEPALIVE_PROBES: u32 = 3;
 
+/// The id of no client.
+const NO_CLIENT: u64 = 0;
+
 /// How long the server pauses accepting after it could not.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -55,6 +59,10 @@ pub struct Config {
     pub protected_mode: bool,
     /// The limits of one client.
     pub limits: Limits,
+    /// The file of users, which is read now and can be read and written again; else `None`.
+    pub acl_file: Option<PathBuf>,
+    /// The file whose first line is the default user's password; else `None`.
+    pub password_file: Option<PathBuf>,
     /// The directory in which `ETS.TAB2FILE` and its kin may read and write files; else `None`.
     pub table_directory: Option<PathBuf>,
 }
@@ -67,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) denied: Denied,
     pub(crate) memory: Memory,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) users: Users,
     pub(crate) stats: Stats,
     pub(crate) gathering: Arc<Gathering>,
     pub(crate) started: Instant,
@@ -103,6 +112,9 @@ pub enum StartError {
     /// The system does not let the process open enough files.
     #[error(transparent)]
     Descriptors(#[from] TooFew),
+    /// The file of users or of the password is not taken.
+    #[error(transparent)]
+    Users(#[from] FileError),
 }
 
 /// A server that listens, and serves clients once it [runs](Self::run).
@@ -144,6 +156,7 @@ impl Server {
     pub fn bind(mut config: Config, store: Arc<Store>) -> Result<Self, StartError> {
         let threads = config.threads.max(1);
         descriptors::fit(&mut config.limits, threads)?;
+        let users = users(&config)?;
         let runtime = event_loop()?;
         let listen = async {
             let listener = TcpListener::bind(config.address).await?;
@@ -167,6 +180,7 @@ impl Server {
             clients: Arc::new(Clients::new(&config.limits)),
             threads: Threads::new(peers, config.limits.gather.gather),
             memory: Memory::new(&config.limits.memory),
+            users,
             limits: config.limits,
             stats: Stats::default(),
             gathering: Arc::default(),
@@ -227,8 +241,8 @@ impl Server {
     }
 
     /// Keeps the signals that tell other servers to read their configuration or their logs again
-    /// (SIGHUP, SIGUSR1, SIGUSR2) from ending the process. There is nothing to read again yet, so
-    /// each is only logged.
+    /// from ending the process. SIGHUP reads the file of users again; if it is wrong, the users stay
+    /// as they are. SIGUSR1 and SIGUSR2 are only logged.
     ///
     /// # Errors
     ///
@@ -242,9 +256,17 @@ impl Server {
             ("SIGUSR2", SignalKind::user_defined2()),
         ] {
             let mut signals = signal(kind)?;
+            let shared = Arc::clone(&self.shared);
             self.runtime.spawn(async move {
                 while signals.recv().await.is_some() {
-                    tracing::warn!("{name}: nothing is read again; the server goes on");
+                    if kind == SignalKind::hangup() && shared.users.file().is_some() {
+                        match commands::reload(&shared, NO_CLIENT) {
+                            Ok(_) => tracing::warn!("{name}: the file of users is read again"),
+                            Err(error) => tracing::warn!("{name}: the users stay: {error}"),
+                        }
+                    } else {
+                        tracing::warn!("{name}: nothing is read again; the server goes on");
+                    }
                 }
             });
         }
@@ -269,6 +291,19 @@ impl Server {
             }
         })
     }
+}
+
+/// The users at the start.
+fn users(config: &Config) -> Result<Users, FileError> {
+    let limits = &config.limits.users;
+    let mut users = Users::new(limits.max_users, limits.max_acl_log);
+    if let Some(file) = &config.acl_file {
+        users.use_file(file.clone())?;
+    }
+    if let Some(file) = &config.password_file {
+        users.use_password_file(file)?;
+    }
+    Ok(users)
 }
 
 fn event_loop() -> Result<Runtime, StartError> {
@@ -334,7 +369,7 @@ fn welcome(stream: TcpStream, peer: SocketAddr, workers: &[Arrivals], shared: &S
         0
     };
     let admission = shared.clients.admit(limits.max_clients + reserved);
-    let refusal = if shared.protected_mode && !is_local {
+    let refusal = if shared.protected_mode && !is_local && shared.users.lets_anybody_in() {
         Some(PROTECTED)
     } else if admission.is_none() {
         Some("-ERR max number of clients reached\r\n")
@@ -359,10 +394,11 @@ const EXHAUSTED: &str =
     "-ERR max number of clients reached: the server can open no more files (ulimit -n)\r\n";
 
 /// The refusal of other machines' clients in protected mode: Redis's code, Tremula's remedies.
-const PROTECTED: &str = "-DENIED Tremula is running in protected mode because it has no passwords \
-    yet. In this mode connections are only accepted from the loopback interface. If you want to \
-    connect from other machines, and nobody else can reach this one, restart the server with \
-    '--protected-mode no'.\r\n";
+const PROTECTED: &str = "-DENIED Tremula is running in protected mode because the default user has \
+    no password. In this mode connections are only accepted from the loopback interface. If you \
+    want to connect from other machines, give that user a password (--password-file, --acl-file \
+    or ACL SETUSER), or restart the server with '--protected-mode no' if nobody else can reach \
+    it.\r\n";
 
 fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
@@ -508,6 +544,7 @@ pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> A
         clients: Arc::new(Clients::new(&limits)),
         threads: Threads::new(peers, limits.gather.gather),
         memory: Memory::new(&limits.memory),
+        users: Users::new(limits.users.max_users, limits.users.max_acl_log),
         limits,
         stats: Stats::default(),
         gathering: Arc::default(),

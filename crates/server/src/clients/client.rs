@@ -3,6 +3,7 @@
 use super::lock;
 use crate::commands::Command;
 use crate::resp::Protocol;
+use crate::users::DEFAULT;
 use socket2::SockRef;
 use std::fmt::Write;
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -26,15 +27,24 @@ pub(crate) enum Ending {
     SlowReader,
     /// It held the most when all buffers together, or all memory, passed their limit.
     Largest,
+    /// Its user was removed or changed.
+    NoUser,
 }
 
 impl Ending {
-    const ALL: [Self; 4] = [Self::Killed, Self::Idle, Self::SlowReader, Self::Largest];
+    const ALL: [Self; 5] = [
+        Self::Killed,
+        Self::Idle,
+        Self::SlowReader,
+        Self::Largest,
+        Self::NoUser,
+    ];
 
     /// The error for a client whose command has not arrived as a whole.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Killed => "ERR closed by CLIENT KILL",
+            Self::NoUser => "ERR closed because the user of the connection was removed or changed",
             Self::Idle => "ERR closed because the command did not arrive within --timeout",
             Self::SlowReader => {
                 "ERR closed because the replies were not read (--soft-output-buffer)"
@@ -93,6 +103,8 @@ pub(crate) struct Client {
     pub(super) local: SocketAddr,
     connected: Instant,
     name: Mutex<Vec<u8>>,
+    /// The name of the user whose connection it is; the default user's if it has not said so.
+    user: Mutex<Arc<[u8]>>,
     /// The library that the client uses, and its version.
     library: Mutex<[Box<[u8]>; 2]>,
     database: AtomicUsize,
@@ -130,6 +142,7 @@ impl Client {
             stream: Mutex::new(stream),
             connected: Instant::now(),
             name: Mutex::default(),
+            user: Mutex::new(DEFAULT.into()),
             library: Mutex::default(),
             database: AtomicUsize::new(0),
             protocol: AtomicI64::new(Protocol::Resp2.version()),
@@ -171,6 +184,19 @@ impl Client {
 
     pub(crate) fn set_name(&self, name: &[u8]) {
         *lock(&self.name) = name.to_vec();
+    }
+
+    pub(crate) fn user(&self) -> Arc<[u8]> {
+        Arc::clone(&lock(&self.user))
+    }
+
+    pub(crate) fn set_user(&self, name: Arc<[u8]>) {
+        *lock(&self.user) = name;
+    }
+
+    /// The address that the client comes from.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.peer.ip().to_canonical()
     }
 
     /// Keeps the name (`part` 0) or the version (1) of the client's library.
@@ -340,7 +366,7 @@ impl Client {
             out,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
              multi=-1 qbuf={unread} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} \
-             obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user=default redir=-1 \
+             obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
              resp={} lib-name={} lib-ver={} io-thread={}",
             self.id,
             self.peer,
@@ -355,6 +381,7 @@ impl Client {
             input + output + size_of::<Self>(),
             if unsent > 0 { "rw" } else { "r" },
             command.unwrap_or(*lock(&self.last_command)),
+            lock(&self.user).escape_ascii(),
             self.protocol.load(Relaxed),
             library[0].escape_ascii(),
             library[1].escape_ascii(),

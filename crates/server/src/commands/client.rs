@@ -1,6 +1,6 @@
 //! `CLIENT …`: commands about connections, one's own and others'.
 
-use super::table::{ADMIN, ANY_TIME, CLIENT, CONNECTION, Command, NOTHING};
+use super::table::{ADMIN, ANY_TIME, CLIENT, CONNECTION, Command, NOTHING, NOTHING_OF_USERS};
 use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe};
 use crate::apart::MANY;
 use crate::clients::{Client, Ending, Unblock};
@@ -12,53 +12,53 @@ use std::vec;
 
 /// The subcommands of `CLIENT`.
 pub(super) const SUBCOMMANDS: &[Command] = &[
-    Command::new("id", 2, id, CLIENT, CONNECTION)
+    Command::new("id", 2, id, CLIENT, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|id")
         .docs("connection", "5.0.0", NOTHING, "CLIENT ID", "The connection's number"),
-    Command::new("setname", 3, setname, CLIENT, CONNECTION)
+    Command::new("setname", 3, setname, CLIENT, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|setname")
         .docs("connection", "2.6.9", NOTHING, "CLIENT SETNAME name", "Name the connection"),
-    Command::new("getname", 2, getname, CLIENT, CONNECTION)
+    Command::new("getname", 2, getname, CLIENT, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|getname")
         .docs("connection", "2.6.9", NOTHING, "CLIENT GETNAME", "The connection's name"),
-    Command::new("setinfo", 4, setinfo, CLIENT, CONNECTION)
+    Command::new("setinfo", 4, setinfo, CLIENT, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|setinfo")
         .docs("connection", "7.2.0", NOTHING, "CLIENT SETINFO LIB-NAME | LIB-VER value",
             "What library the client uses, for `CLIENT LIST`"),
-    Command::new("info", 2, info, CLIENT, CONNECTION)
+    Command::new("info", 2, info, CLIENT, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|info")
         .tips(&["nondeterministic_output"])
         .docs("connection", "6.2.0", NOTHING, "CLIENT INFO", "About this connection"),
-    Command::new("list", -2, list, ADMIN, CONNECTION)
+    Command::new("list", -2, list, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|list")
         .tips(&["nondeterministic_output"])
         .docs("connection", "2.4.0", "O(n); O(m log n) with m ids",
             "CLIENT LIST [TYPE type | ID id [id ...]]", "About all connections, or some"),
-    Command::new("kill", -3, kill, ADMIN, CONNECTION)
+    Command::new("kill", -3, kill, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|kill")
         .docs("connection", "2.4.0", "O(n)",
             "CLIENT KILL addr:port | [ID id] [TYPE type] [USER user] [ADDR addr:port] [LADDR addr:port] [SKIPME yes | no] [MAXAGE seconds]",
             "Close the connection from an address, or all that pass every filter, and count these"),
-    Command::new("pause", -3, pause, ADMIN, CONNECTION)
+    Command::new("pause", -3, pause, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|pause")
         .docs("connection", "3.0.0", NOTHING, "CLIENT PAUSE milliseconds [WRITE | ALL]",
             "Let all commands, or only those that write, wait for a time"),
-    Command::new("unpause", 2, unpause, ADMIN, CONNECTION)
+    Command::new("unpause", 2, unpause, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|unpause")
         .docs("connection", "6.2.0", NOTHING, "CLIENT UNPAUSE", "End the pause"),
-    Command::new("reply", 3, reply, CLIENT, CONNECTION)
+    Command::new("reply", 3, reply, CLIENT, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|reply")
         .docs("connection", "3.2.0", NOTHING, "CLIENT REPLY ON | OFF | SKIP",
             "Whether this connection gets replies; none to the next command with `SKIP`"),
-    Command::new("no-evict", 3, no_evict, ADMIN, CONNECTION)
+    Command::new("no-evict", 3, no_evict, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|no-evict")
         .docs("connection", "7.0.0", NOTHING, "CLIENT NO-EVICT ON | OFF",
             "Whether this connection stays when the largest are closed"),
-    Command::new("unblock", -3, unblock, ADMIN, CONNECTION)
+    Command::new("unblock", -3, unblock, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|unblock")
         .docs("connection", "5.0.0", "O(log n)", "CLIENT UNBLOCK id [TIMEOUT | ERROR]",
             "End the waiting of a client for a message"),
-    Command::new("help", 2, describe::help, ANY_TIME, CONNECTION)
+    Command::new("help", 2, describe::help, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|help")
         .docs("connection", "5.0.0", NOTHING, "CLIENT HELP", "What the subcommands do"),
 ];
@@ -227,10 +227,11 @@ struct Filter<'a> {
     is_normal: bool,
     skip_me: bool,
     least_age: Option<Duration>,
+    user: Option<&'a [u8]>,
 }
 
 impl<'a> Filter<'a> {
-    fn parse(arguments: Arguments<'a>) -> Result<Self, Failure> {
+    fn parse(context: &Context<'_>, arguments: Arguments<'a>) -> Result<Self, Failure> {
         let mut filter = Self {
             id: None,
             address: None,
@@ -238,6 +239,7 @@ impl<'a> Filter<'a> {
             is_normal: true,
             skip_me: true,
             least_age: None,
+            user: None,
         };
         let mut rest = arguments.skip(2);
         while let Some(name) = rest.next() {
@@ -254,9 +256,10 @@ impl<'a> Filter<'a> {
             } else if is(name, "laddr") {
                 filter.local_address = Some(value);
             } else if is(name, "user") {
-                if value != b"default" {
+                if context.server.users.get(value).is_none() {
                     return Err(Failure::quoting("ERR No such user '", value, "'"));
                 }
+                filter.user = Some(value);
             } else if is(name, "skipme") {
                 filter.skip_me = match () {
                     () if is(value, "yes") => true,
@@ -285,6 +288,7 @@ impl<'a> Filter<'a> {
             && self
                 .local_address
                 .is_none_or(|address| client.has_address(address, true))
+            && self.user.is_none_or(|user| *client.user() == *user)
             && self.least_age.is_none_or(|age| client.age() >= age)
             && !(self.skip_me && client.id == me)
     }
@@ -300,9 +304,10 @@ fn kill(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             is_normal: true,
             skip_me: false,
             least_age: None,
+            user: None,
         }
     } else {
-        Filter::parse(arguments)?
+        Filter::parse(context, arguments)?
     };
     let clients = &context.server.clients;
     let candidates: Vec<_> = match filter.id {

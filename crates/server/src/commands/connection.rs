@@ -1,17 +1,14 @@
 //! Commands about the connection itself.
 
-use super::{Context, Failure, Next, Outcome, client};
+use super::{Context, Failure, Next, Outcome, acl, client};
 use crate::resp::{Arguments, Mute, Protocol, number};
+use crate::users::{DEFAULT, Identity};
 use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::DATABASES;
 
 /// The version of Redis whose replies the server gives. Clients read it to learn what a server can
 /// do, so `HELLO` and `INFO` report it; `INFO` also has Tremula's own version.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
-
-/// The only user. It has no password, so no password is right: a client that sends one must not
-/// believe that it protects something. Redis accepts any.
-const USER: &[u8] = b"default";
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     match arguments.len() {
@@ -27,21 +24,20 @@ pub(super) fn echo(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     Ok(Next::Reply)
 }
 
-pub(super) fn auth(_: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    Err(match arguments.len() {
-        2 => Failure::NO_PASSWORD,
-        3 => refusal(arguments.get(1)),
-        _ => Failure::SYNTAX,
-    })
-}
-
-/// Why nobody can prove to be a user.
-fn refusal(user: &[u8]) -> Failure {
-    if user == USER {
-        Failure::NO_PASSWORD
-    } else {
-        Failure::WRONG_PASSWORD
+pub(super) fn auth(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    match arguments.len() {
+        2 => {
+            let default = context.server.users.get(DEFAULT);
+            if default.is_none_or(|user| user.takes_any_password()) {
+                return Err(Failure::NO_PASSWORD);
+            }
+            acl::authenticate(context, DEFAULT, arguments.get(1))?;
+        }
+        3 => acl::authenticate(context, arguments.get(1), arguments.get(2))?,
+        _ => return Err(Failure::SYNTAX),
     }
+    context.reply.ok();
+    Ok(Next::Reply)
 }
 
 pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -59,8 +55,7 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     let mut rest = arguments.skip(2);
     while let Some(option) = rest.next() {
         if option.eq_ignore_ascii_case(b"auth") && rest.len() >= 2 {
-            user = rest.next();
-            rest.next();
+            user = rest.next().zip(rest.next());
         } else if option.eq_ignore_ascii_case(b"setname") && rest.len() >= 1 {
             name = rest.next();
             client::check_name(context, name.unwrap_or_default())?;
@@ -72,8 +67,11 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
             ));
         }
     }
-    if let Some(user) = user {
-        return Err(refusal(user));
+    if let Some((user, password)) = user {
+        acl::authenticate(context, user, password)?;
+    }
+    if context.session.identity.user().is_none() {
+        return Err(Failure::NO_AUTH_HELLO);
     }
     if let Some(name) = name {
         context.client.set_name(name);
@@ -131,6 +129,8 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
         return Ok(Next::Apart);
     }
     context.session.database = 0;
+    context.session.identity = Identity::new(&context.server.users);
+    context.client.set_user(DEFAULT.into());
     context.session.ets.reset();
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;

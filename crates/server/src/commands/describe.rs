@@ -39,7 +39,7 @@ fn info(reply: &mut Reply, command: &Command) {
     reply.bulk(command.full_name.as_bytes());
     reply.integer(command.arity);
     simple_set(reply, command.flags.iter().copied());
-    let keys = &command.keys;
+    let keys = command.keys();
     reply.integer(keys.first);
     reply.integer(keys.last);
     reply.integer(keys.step);
@@ -62,7 +62,7 @@ fn info(reply: &mut Reply, command: &Command) {
 
 /// The same as first, last and step, in the format of Redis 7.
 fn key_specification(reply: &mut Reply, command: &Command) {
-    let keys = &command.keys;
+    let keys = command.keys();
     reply.map(3 + usize::from(!keys.notes.is_empty()));
     if !keys.notes.is_empty() {
         reply.bulk(b"notes");

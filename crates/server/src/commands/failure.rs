@@ -2,7 +2,9 @@
 
 use super::Command;
 use crate::resp::Arguments;
+use crate::users::Reason;
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// A command's failure: the text of its error reply, with its code.
 #[derive(Debug)]
@@ -11,6 +13,10 @@ pub(crate) enum Failure {
     Text(&'static str),
     /// A text that repeats what the client sent, which need not be UTF-8.
     Owned(Vec<u8>),
+    /// A wrong password, or a user who is not known or off. The error waits for this time.
+    WrongPassword(Duration),
+    /// The user may not run the command, or not with this key, table or mailbox.
+    Denied(Reason, Vec<u8>),
     /// A browser's request, made by a page that attacks a Redis port. It gets no answer.
     Attack,
     /// No failure: the command may take long, has changed nothing yet, and begins again on the
@@ -48,6 +54,12 @@ impl Failure {
         "ERR AUTH <password> called without any password configured for the default user. \
          Are you sure your configuration is correct?",
     );
+    pub(crate) const NO_AUTH: Self = Self::Text("NOAUTH Authentication required.");
+    pub(crate) const NO_AUTH_HELLO: Self = Self::Text(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+         AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+         protocol version at the same time",
+    );
     pub(crate) const PROTOCOL_NUMBER: Self =
         Self::Text("ERR Protocol version is not an integer or out of range");
     pub(crate) const PROTOCOL: Self = Self::Text("NOPROTO unsupported protocol version");
@@ -60,6 +72,8 @@ impl Failure {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
             Self::Owned(text) => Cow::Owned(text),
+            Self::Denied(reason, object) => denied(reason, &object).text(),
+            Self::WrongPassword(_) => Self::WRONG_PASSWORD.text(),
             Self::Attack | Self::Long => Cow::Borrowed(b"ERR"),
         }
     }
@@ -118,6 +132,27 @@ impl Failure {
             .concat(),
         )
     }
+}
+
+/// What a client learns of a refusal. The texts for commands and keys are Redis's.
+fn denied(reason: Reason, object: &[u8]) -> Failure {
+    let before = match reason {
+        Reason::Auth => return Failure::WRONG_PASSWORD,
+        Reason::Key => {
+            return Failure::Text(
+                "NOPERM this user has no permissions to access one of the keys used as arguments",
+            );
+        }
+        Reason::Command => "NOPERM this user has no permissions to run the '",
+        Reason::Table => "NOPERM this user has no permissions to access the table '",
+        Reason::Mailbox => "NOPERM this user has no permissions to access the mailbox '",
+    };
+    let after = if reason == Reason::Command {
+        "' command"
+    } else {
+        "'"
+    };
+    Failure::quoting(before, object, after)
 }
 
 /// The part of a string that C prints with a precision: at most its bytes, none behind a zero.

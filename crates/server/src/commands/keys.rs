@@ -2,11 +2,11 @@
 
 use super::listing::{Source, list};
 use super::strings::drop_value;
-use super::{Context, Failure, Next, Outcome, Step, Work, apart, begin};
+use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
 use crate::glob;
 use crate::resp::Arguments;
 use crate::server::Shared;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use tremula_store::{DATABASES, Direction, Key, KeyRange, ONE_MOMENT, Walk, prefix_bounds};
 
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -73,13 +73,43 @@ pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
 /// Visits only the keys that begin with the pattern's literal prefix.
 pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let (low, high) = prefix_bounds(&glob::literal_prefix(arguments.get(1)));
-    let walk = Walk::new(low, high, Direction::Ascending, usize::MAX);
-    list::<Key>(context, arguments, Source::Walk(walk), Some(1), None)
+    let source = Source::walk(context, low, high, Direction::Ascending, usize::MAX);
+    list::<Key>(context, arguments, source, Some(1), None)
 }
 
-pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    context.reply.count(context.database().len());
-    Ok(Next::Reply)
+/// The keys that the user sees: a number that is kept, or counted if some are hidden from him.
+pub(super) fn dbsize(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let Some(view) = View::of(context) else {
+        context.reply.count(context.database().len());
+        return Ok(Next::Reply);
+    };
+    let walk = Walk::new(
+        Bound::Unbounded,
+        Bound::Unbounded,
+        Direction::Ascending,
+        usize::MAX,
+    );
+    let count = 0;
+    begin(context, arguments, CountingSeen { walk, view, count })
+}
+
+struct CountingSeen {
+    walk: Walk,
+    view: View,
+    count: usize,
+}
+
+impl Work for CountingSeen {
+    fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
+        while let Some((key, _)) = self.walk.next(context.database()) {
+            self.count += usize::from(self.view.shows(&key));
+            if context.turn.spend(1) {
+                return Ok(Step::Rest);
+            }
+        }
+        context.reply.count(self.count);
+        Ok(Step::Done)
+    }
 }
 
 pub(super) fn flushdb(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {

@@ -5,14 +5,15 @@
 //! or keys and values, as the index has them: long ones are shared, and each takes the size of its
 //! type. They are written when the client has read what was written before.
 
-use super::{Context, Failure, Outcome, Step, Work, begin};
+use super::{Context, Failure, Outcome, Step, View, Work, begin};
 use crate::glob::{Matching, STEPS_PER_BYTE, TooManySteps};
 use crate::limits::REPLY_BATCH;
 use crate::resp::{Arguments, Protocol, too_long};
 use std::collections::VecDeque;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use tremula_store::{Held, Key, Position, Value, Walk};
+use tremula_store::{Direction, Held, Key, Position, Value, Walk};
 
 /// The most bytes that an element takes in a reply besides its own.
 const OVERHEAD: usize = 32;
@@ -171,12 +172,28 @@ impl<E> Drop for Gathered<E> {
 
 /// Where the entries come from.
 pub(super) enum Source {
-    Walk(Walk),
+    /// At most so many entries that the user sees.
+    Walk(Walk, usize),
     /// Copies of one moment, which count as held.
     Copies {
         copies: std::vec::IntoIter<(Key, Value)>,
         _held: Held,
     },
+}
+
+impl Source {
+    /// The entries between two bounds, `most` of those that the user sees.
+    pub(super) fn walk(
+        context: &Context<'_>,
+        low: Bound<Key>,
+        high: Bound<Key>,
+        direction: Direction,
+        most: usize,
+    ) -> Self {
+        let hides = View::of(context).is_some();
+        let limit = if hides { usize::MAX } else { most };
+        Self::Walk(Walk::new(low, high, direction, limit), most)
+    }
 }
 
 /// What makes a list a page of `SCAN`.
@@ -196,6 +213,8 @@ pub(super) struct Listing<E> {
     /// The entry whose match goes on.
     current: Option<((Key, Value), Matching)>,
     page: Option<Page>,
+    /// Which keys are shown; `None` if all are.
+    view: Option<View>,
     seen: usize,
     gathered: Gathered<E>,
     /// The bytes of the reply.
@@ -227,6 +246,7 @@ impl<E: Element> Listing<E> {
             pattern,
             current: None,
             page,
+            view: View::of(context),
             seen: 0,
             gathered: Gathered::new(&context.server.gathering),
             bytes: 0,
@@ -240,7 +260,8 @@ impl<E: Element> Listing<E> {
             return Some(current);
         }
         let entry = match &mut self.source {
-            Source::Walk(walk) => {
+            Source::Walk(_, most) if *most == self.seen && self.page.is_none() => None,
+            Source::Walk(walk, _) => {
                 if walk.at_hand() == 0 {
                     // Copies a batch.
                     let entry = walk.next(context.database());
@@ -265,6 +286,12 @@ impl<E: Element> Listing<E> {
         let limits = &context.server.limits;
         let (longest, most) = (limits.max_output_buffer.0, limits.turn.max_gathered.0);
         while let Some((entry, mut matching)) = self.next(context) {
+            if self.view.as_ref().is_some_and(|view| !view.shows(&entry.0)) {
+                if context.turn.spend(1) {
+                    return Ok(None);
+                }
+                continue;
+            }
             let is_match = match self.pattern {
                 None => true,
                 Some(pattern) => {

@@ -272,7 +272,10 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 
 /// `MAILBOX.LIST`: the names of all mailboxes.
 pub(super) fn list(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let names = context.server.store.mailboxes().names();
+    let mut names = context.server.store.mailboxes().names();
+    if let Some(user) = context.session.identity.user() {
+        names.retain(|name| user.may_use_mailbox(context.command, name));
+    }
     context.reply.array(names.len());
     for name in names {
         context.reply.bulk(&name);

@@ -1,5 +1,6 @@
 //! The commands. One table serves dispatch, the check of arities, `COMMAND` and documentation.
 
+mod acl;
 mod client;
 mod connection;
 mod copying;
@@ -17,6 +18,7 @@ mod scan;
 mod strings;
 mod table;
 mod transaction;
+mod view;
 mod work;
 
 use crate::apart::MANY;
@@ -25,22 +27,28 @@ use crate::memory::{Promise, Room};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use crate::turn::Turn;
+use crate::users::{Denial, Identity, Reason, Users};
 pub(crate) use denied::{Denied, full_name};
 pub(crate) use failure::Failure;
 pub(crate) use listing::Gathering;
 pub(crate) use mailbox::{Receive, Senders};
-pub(crate) use table::Command;
+pub(crate) use ordered::interval_of;
+use std::time::Duration;
+pub(crate) use table::{CATEGORIES, Command, KeyReach, all, lookup_full};
 use tremula_store::Database;
 use tremula_store::Values;
+use view::View;
 pub(crate) use work::{Step, Unfinished, Work};
 use work::{apart, begin};
 
+pub(crate) use acl::reload;
 pub use describe::command_table;
 
 /// The state of a connection between commands. The encoder holds the version of the protocol, and
 /// the list of clients the name.
-#[derive(Default)]
 pub(crate) struct Session {
+    /// Whose the connection is.
+    pub(crate) identity: Identity,
     /// The number of the selected database.
     pub(crate) database: usize,
     /// The senders into mailboxes that this connection has used.
@@ -51,6 +59,20 @@ pub(crate) struct Session {
     pub(crate) promise: Option<Promise>,
     /// The last command that ran, for `CLIENT LIST`.
     pub(crate) last_command: &'static str,
+}
+
+impl Session {
+    /// The session of a new connection.
+    pub(crate) fn new(users: &Users) -> Self {
+        Self {
+            identity: Identity::new(users),
+            database: 0,
+            senders: Senders::default(),
+            ets: ets::Session::default(),
+            promise: None,
+            last_command: "",
+        }
+    }
 }
 
 /// Everything that a command works on, except its arguments.
@@ -102,6 +124,8 @@ pub(crate) enum Next {
     Apart,
     /// Sends the replies so far, and runs the command in the next turn.
     Again,
+    /// Waits, and then sends the replies: a user or password was wrong.
+    Slow(Duration),
     /// Sends the replies and closes.
     Close,
 }
@@ -173,7 +197,9 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     }
     let mute = lent.reply.mute;
     lent.reply.next_command();
+    let mut name = "NULL";
     let outcome = found.and_then(|command| {
+        name = command.full_name;
         let Room::Enough(promise) = room else {
             return Err(Failure::OUT_OF_MEMORY);
         };
@@ -195,7 +221,7 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         // It has no reply yet.
         lent.reply.mute = mute;
     }
-    end(lent, outcome)
+    end(lent, name, outcome)
 }
 
 /// Goes on with a command whose turn was over.
@@ -205,8 +231,9 @@ pub(crate) fn go_on(
     arguments: Arguments<'_>,
 ) -> Next {
     let (server, command) = (lent.server, unfinished.command);
+    let name = command.full_name;
     if !lent.reply.is_stream() && !server.memory.lets_go_on(server, lent.turn, command) {
-        return end(lent, Err(Failure::OUT_OF_MEMORY));
+        return end(lent, name, Err(Failure::OUT_OF_MEMORY));
     }
     lent.enter(command);
     let context = &mut lent.context(unfinished.command);
@@ -229,15 +256,22 @@ pub(crate) fn go_on(
         }
         Err(failure) => Err(failure),
     };
-    end(lent, outcome)
+    end(lent, name, outcome)
 }
 
 /// Ends a reply, unless the command goes on.
-fn end(lent: &mut Lent<'_>, outcome: Outcome) -> Next {
+fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
+    if let Err(Failure::Denied(reason, object)) = &outcome {
+        acl::note(lent.server, lent.client, name, *reason, object);
+    }
     let reply = &mut *lent.reply;
     let next = match outcome {
         Ok(next @ (Next::Work(_) | Next::Receive(_) | Next::Apart)) => return next,
         Ok(next) => next,
+        Err(Failure::WrongPassword(wait)) => {
+            reply.fail(&Failure::WRONG_PASSWORD.text());
+            Next::Slow(wait)
+        }
         Err(Failure::Attack) => {
             tracing::warn!(
                 "closed a connection on which HTTP was spoken; a web page may be attacking this server"
@@ -254,12 +288,39 @@ fn end(lent: &mut Lent<'_>, outcome: Outcome) -> Next {
 }
 
 /// The requested command, if this client may run it now.
-fn admitted(lent: &Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
+fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
     let found = find(arguments);
     transaction::check(lent.client, found.as_ref().ok().copied())?;
     let command = found?;
+    if !lent.session.identity.may_do_everything(&lent.server.users) {
+        check_user(lent, command, arguments)?;
+    }
     lent.server.denied.check(command)?;
     Ok(command)
+}
+
+/// Whether the user of the connection may run a command with these arguments.
+fn check_user(
+    lent: &mut Lent<'_>,
+    command: &'static Command,
+    arguments: Arguments<'_>,
+) -> Result<(), Failure> {
+    if command.flags.contains(&"no_auth") {
+        return Ok(());
+    }
+    let Some(user) = lent.session.identity.user().cloned() else {
+        return Err(Failure::NO_AUTH);
+    };
+    let Err(denial) = user.check(command, arguments) else {
+        return Ok(());
+    };
+    let (reason, object) = match denial {
+        Denial::Command => (Reason::Command, command.full_name.as_bytes()),
+        Denial::Key(key) => (Reason::Key, key),
+        Denial::AllKeys => (Reason::Key, &b"*"[..]),
+        Denial::Mailbox(name) => (Reason::Mailbox, name),
+    };
+    Err(Failure::Denied(reason, object.to_vec()))
 }
 
 /// The requested command, if it exists and takes this number of arguments.

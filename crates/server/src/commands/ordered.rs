@@ -1,14 +1,15 @@
 //! The commands that Redis lacks, which exist because the keys are ordered.
 
 use super::listing::{Element, Listing, Source, list};
-use super::{Context, Failure, Next, Outcome, Step, Work, apart, begin};
+use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
 use crate::apart::job;
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
+use crate::users::{Interval, Reason};
 use std::ops::Bound;
 use std::sync::mpsc::Receiver;
 use tremula_store::{
-    Database, Direction, Key, KeyRange, ONE_MOMENT, TooManyKeys, Value, Walk, snapshot,
+    Database, Direction, Key, KeyRange, ONE_MOMENT, Text, TooManyKeys, Value, Walk, snapshot,
 };
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
@@ -42,8 +43,18 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         limit: options.limit,
     };
     match (options.snapshot, options.with_values) {
-        (false, true) => list::<(Key, Value)>(context, arguments, range.walk(), None, None),
-        (false, false) => list::<Key>(context, arguments, range.walk(), None, None),
+        (false, true) => {
+            let source = range.walk(context);
+            list::<(Key, Value)>(context, arguments, source, None, None)
+        }
+        (false, false) => {
+            let source = range.walk(context);
+            list::<Key>(context, arguments, source, None, None)
+        }
+        // Copied as a whole, so that the number of keys that are hidden would show.
+        (true, _) if View::of(context).is_some() && !is_open(context, arguments) => {
+            Err(Failure::Denied(Reason::Key, arguments.get(1).to_vec()))
+        }
         (true, true) => begin(context, arguments, Snapshot::<(Key, Value)>::new(range)),
         (true, false) => begin(context, arguments, Snapshot::<Key>::new(range)),
     }
@@ -58,9 +69,39 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn walk(self) -> Source {
-        Source::Walk(Walk::new(self.low, self.high, self.direction, self.limit))
+    fn walk(self, context: &Context<'_>) -> Source {
+        Source::walk(context, self.low, self.high, self.direction, self.limit)
     }
+}
+
+/// Whether the user may read every key between the bounds.
+fn is_open(context: &Context<'_>, arguments: Arguments<'_>) -> bool {
+    let user = context.session.identity.user();
+    interval_of(arguments)
+        .zip(user)
+        .is_some_and(|(interval, user)| user.sees_all_in(context.command, &interval))
+}
+
+/// The keys between the bounds that the first two arguments are, in either order; `None` if they
+/// are no bounds.
+pub(crate) fn interval_of(arguments: Arguments<'_>) -> Option<Interval> {
+    let one = parse_bound(arguments.get(1)).ok()?;
+    let other = parse_bound(arguments.get(2)).ok()?;
+    let is_reversed = arguments
+        .skip(3)
+        .any(|option| option.eq_ignore_ascii_case(b"rev"));
+    let (low, high) = if is_reversed {
+        (other, one)
+    } else {
+        (one, other)
+    };
+    let (low, high) = (low.lower()?, high.upper()?);
+    let bytes = |bound: &Bound<Key>| bound.as_ref().map(|key| key.as_bytes().to_vec());
+    let (low, high) = (bytes(&low), bytes(&high));
+    Some(Interval::between(
+        low.as_ref().map(Vec::as_slice),
+        high.as_ref().map(Vec::as_slice),
+    ))
 }
 
 type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;
@@ -172,22 +213,106 @@ fn has_few_keys(context: &Context<'_>, low: &Bound<Key>, high: &Bound<Key>) -> b
     some.len() < most
 }
 
-pub(super) fn first(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    reply_entry(context, |database| database.first())
+pub(super) fn first(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    match View::of(context) {
+        None => {
+            reply_entry(context, |database| database.first())
+        }
+        Some(view) => seek(
+            context,
+            arguments,
+            view,
+            Bound::Unbounded,
+            Direction::Ascending,
+        ),
+    }
 }
 
-pub(super) fn last(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    reply_entry(context, |database| database.last())
+pub(super) fn last(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    match View::of(context) {
+        None => {
+            reply_entry(context, |database| database.last())
+        }
+        Some(view) => seek(
+            context,
+            arguments,
+            view,
+            Bound::Unbounded,
+            Direction::Descending,
+        ),
+    }
 }
 
 pub(super) fn next(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = Key::from(arguments.get(1));
-    reply_entry(context, |database| database.next(&key))
+    match View::of(context) {
+        None => {
+            reply_entry(context, |database| database.next(&key))
+        }
+        Some(view) => seek(
+            context,
+            arguments,
+            view,
+            Bound::Excluded(key),
+            Direction::Ascending,
+        ),
+    }
 }
 
 pub(super) fn prev(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = Key::from(arguments.get(1));
-    reply_entry(context, |database| database.prev(&key))
+    match View::of(context) {
+        None => {
+            reply_entry(context, |database| database.prev(&key))
+        }
+        Some(view) => seek(
+            context,
+            arguments,
+            view,
+            Bound::Excluded(key),
+            Direction::Descending,
+        ),
+    }
+}
+
+/// Answers with the first entry from a bound on that the user sees.
+fn seek(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    view: View,
+    from: Bound<Key>,
+    direction: Direction,
+) -> Outcome {
+    let (low, high) = match direction {
+        Direction::Ascending => (from, Bound::Unbounded),
+        Direction::Descending => (Bound::Unbounded, from),
+    };
+    let walk = Walk::new(low, high, direction, usize::MAX);
+    begin(context, arguments, Seek { walk, view })
+}
+
+struct Seek {
+    walk: Walk,
+    view: View,
+}
+
+impl Work for Seek {
+    fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
+        while let Some((key, value)) = self.walk.next(context.database()) {
+            // If the cache has evicted the value, the key is gone too.
+            if self.view.shows(&key)
+                && let Some(text) = context.values().text(&key, &value)
+            {
+                write_entry(context, &key, text);
+                return Ok(Step::Done);
+            }
+            if context.turn.spend(1) {
+                return Ok(Step::Rest);
+            }
+        }
+        context.reply.null_array();
+        Ok(Step::Done)
+    }
 }
 
 /// Writes key and value, or a null array. If the cache has evicted the value, the key is gone too,
@@ -202,12 +327,16 @@ fn reply_entry(
             return Ok(Next::Reply);
         };
         if let Some(text) = context.values().text(&key, &value) {
-            context.reply.array(2);
-            context.reply.bulk(key.as_bytes());
-            context.reply.value(text);
+            write_entry(context, &key, text);
             return Ok(Next::Reply);
         }
     }
+}
+
+fn write_entry(context: &mut Context<'_>, key: &Key, text: Text) {
+    context.reply.array(2);
+    context.reply.bulk(key.as_bytes());
+    context.reply.value(text);
 }
 
 pub(super) fn shape(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {

@@ -5,7 +5,7 @@ use super::{Context, Failure, Outcome};
 use crate::glob;
 use crate::resp::{Arguments, number};
 use std::ops::Bound;
-use tremula_store::{Direction, Key, KeyRange, Walk, prefix_bounds};
+use tremula_store::{Direction, Key, KeyRange, prefix_bounds};
 
 /// Keys that a page looks at without `COUNT`. Redis's default.
 const DEFAULT_COUNT: usize = 10;
@@ -38,8 +38,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         count: options.count,
         wants_strings: options.wants_strings,
     };
-    let walk = Walk::new(low, high, Direction::Ascending, options.count);
-    let source = Source::Walk(walk);
+    let source = Source::walk(context, low, high, Direction::Ascending, options.count);
     list::<Key>(context, arguments, source, options.pattern, Some(page))
 }
 

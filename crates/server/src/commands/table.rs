@@ -1,11 +1,12 @@
 //! The table of commands.
 
 use super::{
-    Context, Outcome, client, connection, counters, describe, ets, info, keys, mailbox, ordered,
-    scan, strings, transaction,
+    Context, Outcome, acl, client, connection, counters, describe, ets, info, keys, mailbox,
+    ordered, scan, strings, transaction,
 };
 use crate::apart::{LONG, LONG_WORDS, MANY};
 use crate::resp::Arguments;
+use crate::users::Access;
 
 /// One command, or one subcommand of one.
 pub(crate) struct Command {
@@ -20,7 +21,8 @@ pub(crate) struct Command {
     pub(crate) flags: &'static [&'static str],
     /// The categories that do not follow from the flags.
     group_categories: &'static [&'static str],
-    pub(crate) keys: Keys,
+    /// What of the users' data it touches.
+    pub(crate) reach: Reach,
     pub(crate) tips: &'static [&'static str],
     /// The command as a person writes it.
     pub(crate) syntax: &'static str,
@@ -30,6 +32,53 @@ pub(crate) struct Command {
     /// The version of Redis, or of Tremula for its own commands, that had it first.
     pub(crate) since: &'static str,
     pub(crate) subcommands: &'static [Command],
+}
+
+/// What of the data a command touches. A user may run it if all of that is open to him.
+pub(crate) struct Reach {
+    pub(crate) keys: KeyReach,
+    /// Whether the first argument names a mailbox.
+    pub(crate) mailbox: bool,
+}
+
+/// The keys that a command touches.
+pub(crate) enum KeyReach {
+    None,
+    /// Those among its arguments.
+    At(Keys),
+    /// Those between the bounds that are its first two arguments.
+    Range(Access),
+    /// Those that are open to the user, which the command sees to by itself: the others are as if
+    /// they were not there.
+    Seen,
+    /// All.
+    Every(Access),
+}
+
+/// Nothing that is open to some users and not to others.
+pub(super) const NOTHING_OF_USERS: Reach = keys_only(KeyReach::None);
+/// Tables, whose names are terms: whoever looks one up checks it, since there is no other way to one
+/// than [`Call`](super::ets).
+const TABLES: Reach = keys_only(KeyReach::None);
+const MAILBOX: Reach = Reach {
+    keys: KeyReach::None,
+    mailbox: true,
+};
+const SEEN: Reach = keys_only(KeyReach::Seen);
+const RANGE: Reach = keys_only(KeyReach::Range(Access::WRITE));
+/// Figures of all keys together.
+const ALL_SEEN: Reach = keys_only(KeyReach::Every(Access::READ));
+const EVERY_KEY: Reach = keys_only(KeyReach::Every(Access::WRITE));
+
+const fn at(keys: Keys) -> Reach {
+    keys_only(KeyReach::At(keys))
+}
+
+const fn keys_only(keys: KeyReach) -> Reach {
+    Reach {
+        keys,
+        mailbox: false,
+    }
 }
 
 /// The positions of the keys among the arguments; all zero if the command has no keys.
@@ -45,7 +94,40 @@ pub(crate) struct Keys {
 
 type Words = &'static [&'static str];
 
-const NO_KEYS: Keys = Keys {
+impl Keys {
+    /// The keys among the arguments.
+    pub(crate) fn of<'a>(&self, arguments: Arguments<'a>) -> impl Iterator<Item = &'a [u8]> {
+        let count = i64::try_from(arguments.len()).unwrap_or(i64::MAX);
+        let last = if self.last < 0 {
+            count + self.last
+        } else {
+            self.last
+        };
+        let step = usize::try_from(self.step).unwrap_or(1).max(1);
+        (self.first..=last)
+            .step_by(step)
+            .filter_map(|at| usize::try_from(at).ok())
+            .map(move |at| arguments.get(at))
+    }
+
+    /// What the command does with the keys. As in Redis, a command that only tells whether a key is
+    /// there, or how long its value is, needs no more than a rule for the key.
+    pub(crate) fn access(&self, arguments: Arguments<'_>) -> Access {
+        let has = |flag| self.flags.contains(&flag);
+        // Only `SET` has these: it reads if it is asked for the value before.
+        let reads = has("access")
+            && (!has("variable_flags")
+                || arguments
+                    .skip(3)
+                    .any(|option| option.eq_ignore_ascii_case(b"get")));
+        Access {
+            read: reads,
+            write: has("insert") || has("update") || has("delete"),
+        }
+    }
+}
+
+static NO_KEYS: Keys = Keys {
     first: 0,
     last: 0,
     step: 0,
@@ -102,12 +184,22 @@ const TRANSACTION: Words = &["@transaction"];
 const ALL_SHARDS: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
 const SUM_OF_SHARDS: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
-/// The categories in Redis's order, without those of types that do not exist here.
-const CATEGORY_ORDER: [&str; 11] = [
+/// The categories: Redis's, in its order, of which those of types that do not exist here are empty,
+/// and Tremula's own, which are groups of commands.
+pub(crate) const CATEGORIES: [&str; 24] = [
     "@keyspace",
     "@read",
     "@write",
+    "@set",
+    "@sortedset",
+    "@list",
+    "@hash",
     "@string",
+    "@bitmap",
+    "@hyperloglog",
+    "@geo",
+    "@stream",
+    "@pubsub",
     "@admin",
     "@fast",
     "@slow",
@@ -115,6 +207,10 @@ const CATEGORY_ORDER: [&str; 11] = [
     "@dangerous",
     "@connection",
     "@transaction",
+    "@scripting",
+    "@ordered",
+    "@mailbox",
+    "@ets",
 ];
 
 impl Command {
@@ -132,6 +228,14 @@ impl Command {
     /// the steps that it counts itself.
     pub(crate) fn is_short(&self) -> bool {
         self.has_one_key() || self.flags.contains(&"fast")
+    }
+
+    /// The positions of its keys.
+    pub(crate) fn keys(&self) -> &Keys {
+        match &self.reach.keys {
+            KeyReach::At(keys) => keys,
+            _ => &NO_KEYS,
+        }
     }
 
     /// Whether reading these arguments may take long, so that the command begins on the thread
@@ -167,7 +271,7 @@ impl Command {
 
     /// Whether the first argument is the only key.
     pub(crate) fn has_one_key(&self) -> bool {
-        self.keys.last == 1
+        self.keys().last == 1
     }
 
     /// Whether the arguments are terms.
@@ -177,18 +281,24 @@ impl Command {
 
     /// All categories, including those that follow from the flags.
     pub(crate) fn categories(&self) -> impl Iterator<Item = &'static str> + Clone {
-        CATEGORY_ORDER.into_iter().filter(|category| {
-            let flagged = |flag| self.flags.contains(&flag);
-            self.group_categories.contains(category)
-                || match *category {
-                    "@read" => flagged("readonly"),
-                    "@write" => flagged("write"),
-                    "@admin" | "@dangerous" => flagged("admin"),
-                    "@fast" => flagged("fast"),
-                    "@slow" => !flagged("fast"),
-                    _ => false,
-                }
-        })
+        CATEGORIES
+            .into_iter()
+            .filter(|category| self.is_in(category))
+    }
+
+    /// Whether the command belongs to a category, also one that follows from its flags.
+    pub(crate) fn is_in(&self, category: &str) -> bool {
+        let flagged = |flag| self.flags.contains(&flag);
+        self.group_categories.contains(&category)
+            || match category {
+                "@read" => flagged("readonly"),
+                "@write" => flagged("write"),
+                "@admin" | "@dangerous" => flagged("admin"),
+                "@fast" => flagged("fast"),
+                "@slow" => !flagged("fast"),
+                "@ordered" | "@mailbox" | "@ets" => category[1..] == *self.group,
+                _ => false,
+            }
     }
 
     pub(super) const fn new(
@@ -197,6 +307,7 @@ impl Command {
         run: fn(&mut Context<'_>, Arguments<'_>) -> Outcome,
         flags: Words,
         group_categories: Words,
+        reach: Reach,
     ) -> Self {
         Self {
             name,
@@ -205,7 +316,7 @@ impl Command {
             run,
             flags,
             group_categories,
-            keys: NO_KEYS,
+            reach,
             tips: &[],
             syntax: "",
             summary: "",
@@ -229,11 +340,6 @@ impl Command {
         self.complexity = complexity;
         self.syntax = syntax;
         self.summary = summary;
-        self
-    }
-
-    const fn keys(mut self, keys: Keys) -> Self {
-        self.keys = keys;
         self
     }
 
@@ -263,325 +369,305 @@ const VISITED: &str = "O(n), or of the rows in the range of keys";
 
 /// Every command that this server knows.
 pub(crate) static COMMANDS: &[Command] = &[
-    Command::new("get", 2, strings::get, READ_FAST, STRING)
-        .keys(one_key(&["RO", "access"]))
+    Command::new("get", 2, strings::get, READ_FAST, STRING, at(one_key(&["RO", "access"])))
         .docs("string", "1.0.0", ONE, "GET key", "The value of a key"),
-    Command::new("set", -3, strings::set, STORE, STRING)
-        .keys(Keys {
+    Command::new("set", -3, strings::set, STORE, STRING, at(Keys {
             notes: "RW and ACCESS due to the optional `GET` argument",
             ..one_key(&["RW", "access", "update", "variable_flags"])
-        })
+        }))
         .docs("string", "1.0.0", ONE, "SET key value [NX | XX] [GET] [KEEPTTL]",
             "Store a value; only if the key is absent (`NX`) or present (`XX`); and return the value before (`GET`)"),
-    Command::new("setnx", 3, strings::setnx, STORE_FAST, STRING)
-        .keys(one_key(&["OW", "insert"]))
+    Command::new("setnx", 3, strings::setnx, STORE_FAST, STRING, at(one_key(&["OW", "insert"])))
         .docs("string", "1.0.0", ONE, "SETNX key value", "Store a value if the key is absent"),
-    Command::new("getset", 3, strings::getset, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "update"]))
+    Command::new("getset", 3, strings::getset, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
         .docs("string", "1.0.0", ONE, "GETSET key value", "Store a value and return the one before"),
-    Command::new("getdel", 2, strings::getdel, WRITE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "delete"]))
+    Command::new("getdel", 2, strings::getdel, WRITE_FAST, STRING, at(one_key(&["RW", "access", "delete"])))
         .docs("string", "6.2.0", ONE, "GETDEL key", "Remove a key and return its value"),
-    Command::new("mget", -2, strings::mget, READ_FAST, STRING)
-        .keys(many_keys(1, &["RO", "access"]))
+    Command::new("mget", -2, strings::mget, READ_FAST, STRING, at(many_keys(1, &["RO", "access"])))
         .tips(&["request_policy:multi_shard"])
         .docs("string", "1.0.0", EACH, "MGET key [key ...]", "The values of several keys"),
-    Command::new("mset", -3, strings::mset, STORE, STRING)
-        .keys(many_keys(2, &["OW", "update"]))
+    Command::new("mset", -3, strings::mset, STORE, STRING, at(many_keys(2, &["OW", "update"])))
         .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
         .docs("string", "1.0.1", EACH, "MSET key value [key value ...]", "Store several values"),
-    Command::new("incr", 2, counters::incr, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "update"]))
+    Command::new("incr", 2, counters::incr, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
         .docs("string", "1.0.0", ONE, "INCR key", "Add one to an integer"),
-    Command::new("decr", 2, counters::decr, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "update"]))
+    Command::new("decr", 2, counters::decr, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
         .docs("string", "1.0.0", ONE, "DECR key", "Subtract one from an integer"),
-    Command::new("incrby", 3, counters::incrby, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "update"]))
+    Command::new("incrby", 3, counters::incrby, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
         .docs("string", "1.0.0", ONE, "INCRBY key increment", "Add to an integer"),
-    Command::new("decrby", 3, counters::decrby, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "update"]))
+    Command::new("decrby", 3, counters::decrby, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
         .docs("string", "1.0.0", ONE, "DECRBY key decrement", "Subtract from an integer"),
-    Command::new("incrbyfloat", 3, counters::incrbyfloat, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "access", "update"]))
+    Command::new("incrbyfloat", 3, counters::incrbyfloat, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
         .docs("string", "2.6.0", ONE, "INCRBYFLOAT key increment", "Add to a number"),
-    Command::new("append", 3, strings::append, STORE_FAST, STRING)
-        .keys(one_key(&["RW", "insert"]))
+    Command::new("append", 3, strings::append, STORE_FAST, STRING, at(one_key(&["RW", "insert"])))
         .docs("string", "2.0.0", COPY, "APPEND key value", "Append to a value"),
-    Command::new("strlen", 2, strings::strlen, READ_FAST, STRING)
-        .keys(one_key(&["RO"]))
+    Command::new("strlen", 2, strings::strlen, READ_FAST, STRING, at(one_key(&["RO"])))
         .docs("string", "2.2.0", ONE, "STRLEN key", "The length of a value in bytes"),
-    Command::new("getrange", 4, strings::getrange, READ, STRING)
-        .keys(one_key(&["RO", "access"]))
+    Command::new("getrange", 4, strings::getrange, READ, STRING, at(one_key(&["RO", "access"])))
         .docs("string", "2.4.0", ONE, "GETRANGE key start end", "Part of a value"),
-    Command::new("setrange", 4, strings::setrange, STORE, STRING)
-        .keys(one_key(&["RW", "update"]))
+    Command::new("setrange", 4, strings::setrange, STORE, STRING, at(one_key(&["RW", "update"])))
         .docs("string", "2.2.0", COPY, "SETRANGE key offset value", "Overwrite part of a value"),
-    Command::new("del", -2, keys::del, WRITE, KEYSPACE)
-        .keys(many_keys(1, &["RM", "delete"]))
+    Command::new("del", -2, keys::del, WRITE, KEYSPACE, at(many_keys(1, &["RM", "delete"])))
         .tips(SUM_OF_SHARDS)
         .docs("generic", "1.0.0", EACH, "DEL key [key ...]", "Remove keys"),
-    Command::new("unlink", -2, keys::del, WRITE_FAST, KEYSPACE)
-        .keys(many_keys(1, &["RM", "delete"]))
+    Command::new("unlink", -2, keys::del, WRITE_FAST, KEYSPACE, at(many_keys(1, &["RM", "delete"])))
         .tips(SUM_OF_SHARDS)
         .docs("generic", "4.0.0", EACH, "UNLINK key [key ...]", "Remove keys, as `DEL`"),
-    Command::new("exists", -2, keys::exists, READ_FAST, KEYSPACE)
-        .keys(many_keys(1, &["RO"]))
+    Command::new("exists", -2, keys::exists, READ_FAST, KEYSPACE, at(many_keys(1, &["RO"])))
         .tips(SUM_OF_SHARDS)
         .docs("generic", "1.0.0", EACH, "EXISTS key [key ...]", "How many of the keys are present"),
-    Command::new("type", 2, keys::type_of, READ_FAST, KEYSPACE)
-        .keys(one_key(&["RO"]))
+    Command::new("type", 2, keys::type_of, READ_FAST, KEYSPACE, at(one_key(&["RO"])))
         .docs("generic", "1.0.0", ONE, "TYPE key", "`string`, or `none` if the key is absent"),
-    Command::new("keys", 2, keys::keys, READ, &["@keyspace", "@dangerous"])
+    Command::new("keys", 2, keys::keys, READ, &["@keyspace", "@dangerous"], SEEN)
         .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
         .docs("generic", "1.0.0", "O(log n + m), m keys that begin as the pattern does", "KEYS pattern",
             "The keys that match a pattern, in order"),
-    Command::new("scan", -2, scan::scan, READ, KEYSPACE)
+    Command::new("scan", -2, scan::scan, READ, KEYSPACE, SEEN)
         .tips(&["nondeterministic_output", "request_policy:special"])
         .docs("generic", "2.8.0", "O(log n + count) a call",
             "SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]",
             "A page of the keys, and the cursor of the next page"),
-    Command::new("range", -3, ordered::range, READ, KEYSPACE)
+    Command::new("range", -3, ordered::range, READ, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", "O(log n + m), m keys returned",
             "RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]",
             "The keys between two bounds, in order; with `REV` from the upper one, which then comes first; with `SNAPSHOT` all as of one moment"),
-    Command::new("first", 1, ordered::first, READ_FAST, KEYSPACE)
+    Command::new("first", 1, ordered::first, READ_FAST, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", ONE, "FIRST", "The smallest key and its value"),
-    Command::new("last", 1, ordered::last, READ_FAST, KEYSPACE)
+    Command::new("last", 1, ordered::last, READ_FAST, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", ONE, "LAST", "The largest key and its value"),
-    Command::new("next", 2, ordered::next, READ_FAST, KEYSPACE)
-        .keys(one_key(&["RO", "access"]))
+    Command::new("next", 2, ordered::next, READ_FAST, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", ONE, "NEXT key", "The entry behind a key, which need not be present"),
-    Command::new("prev", 2, ordered::prev, READ_FAST, KEYSPACE)
-        .keys(one_key(&["RO", "access"]))
+    Command::new("prev", 2, ordered::prev, READ_FAST, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", ONE, "PREV key", "The entry before a key, which need not be present"),
-    Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE)
+    Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE, RANGE)
         .docs("ordered", "0.1.0", "O(log n + m), m keys removed", "DELRANGE start end",
             "Remove the keys between two bounds, all at once, and count them"),
-    Command::new("shape", 1, ordered::shape, READ, KEYSPACE)
+    Command::new("shape", 1, ordered::shape, READ, KEYSPACE, ALL_SEEN)
         .docs("ordered", "0.1.0", ALL, "SHAPE", "What the index of the selected database looks like now"),
-    Command::new("mailbox.new", -2, mailbox::new, STORE_FAST, &[])
+    Command::new("mailbox.new", -2, mailbox::new, STORE_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.NEW name [MODE auto | on_heap | off_heap] [CAPACITY n]",
             "Make a mailbox: any number of senders, one receiver at a time"),
-    Command::new("mailbox.send", -3, mailbox::send, STORE_FAST, &[])
+    Command::new("mailbox.send", -3, mailbox::send, STORE_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", "O(k)", "MAILBOX.SEND name message [message ...]",
             "Send messages and count them; those of one connection arrive in its order"),
-    Command::new("mailbox.recv", -2, mailbox::recv, &["write", "blocking"], &["@blocking"])
+    Command::new("mailbox.recv", -2, mailbox::recv, &["write", "blocking"], &["@blocking"], MAILBOX)
         .docs("mailbox", "0.1.0", "O(k)", "MAILBOX.RECV name [COUNT n] [BLOCK milliseconds]",
             "Take the next message, or up to n of them; wait for one, with `BLOCK 0` for ever"),
-    Command::new("mailbox.len", 2, mailbox::len, READ_FAST, &[])
+    Command::new("mailbox.len", 2, mailbox::len, READ_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.LEN name", "The number of messages in a mailbox"),
-    Command::new("mailbox.info", 2, mailbox::info, READ_FAST, &[])
+    Command::new("mailbox.info", 2, mailbox::info, READ_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.INFO name", "What a mailbox is like now, and what it has counted"),
-    Command::new("mailbox.list", 1, mailbox::list, READ, &[])
+    Command::new("mailbox.list", 1, mailbox::list, READ, &[], NOTHING_OF_USERS)
         .docs("mailbox", "0.1.0", "O(mailboxes)", "MAILBOX.LIST", "The names of all mailboxes, in order"),
-    Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[])
+    Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[], MAILBOX)
         .docs("mailbox", "0.1.0", "O(n)", "MAILBOX.DROP name", "Drop a mailbox, and count the messages that were in it"),
-    Command::new("ets.new", -2, ets::new, STORE_FAST, &[])
+    Command::new("ets.new", -2, ets::new, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.NEW name [option ...]",
             "Make a table; the server's, and public, unless private, protected or an heir is asked for"),
-    Command::new("ets.delete", -2, ets::delete, WRITE, &[])
+    Command::new("ets.delete", -2, ets::delete, WRITE, &[], TABLES)
         .docs("ets", "0.1.0", "O(n); O(log n) with a key", "ETS.DELETE table [key]",
             "Delete a table, or the rows with a key"),
-    Command::new("ets.rename", 3, ets::rename, STORE_FAST, &[])
+    Command::new("ets.rename", 3, ets::rename, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.RENAME table name",
             "Give a table another name"),
-    Command::new("ets.whereis", 2, ets::whereis, READ_FAST, &[])
+    Command::new("ets.whereis", 2, ets::whereis, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.WHEREIS name",
             "The identifier of the table with this name"),
-    Command::new("ets.all", 1, ets::all, READ, &[])
+    Command::new("ets.all", 1, ets::all, READ, &[], TABLES)
         .docs("ets", "0.1.0", "O(tables)", "ETS.ALL",
             "The names of all tables"),
-    Command::new("ets.info", -2, ets::info, READ, &[])
+    Command::new("ets.info", -2, ets::info, READ, &[], TABLES)
         .docs("ets", "0.1.0", "O(n), for the memory; other items O(1)", "ETS.INFO table [item]",
             "What a table is and holds"),
-    Command::new("ets.setopts", 3, ets::setopts, STORE_FAST, &[])
+    Command::new("ets.setopts", 3, ets::setopts, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.SETOPTS table option",
             "Change the heir of a table, or who may do what"),
-    Command::new("ets.give_away", 4, ets::give_away, WRITE_FAST, &[])
+    Command::new("ets.give_away", 4, ets::give_away, WRITE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.GIVE_AWAY table mailbox data",
             "Give a table of this connection to a mailbox, which gets a message"),
-    Command::new("ets.safe_fixtable", 3, ets::safe_fixtable, WRITE_FAST, &[])
+    Command::new("ets.safe_fixtable", 3, ets::safe_fixtable, WRITE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.SAFE_FIXTABLE table true | false",
             "Fix a table, or release it"),
-    Command::new("ets.insert", 3, ets::insert, STORE_FAST, &[])
+    Command::new("ets.insert", 3, ets::insert, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.INSERT table row",
             "Insert a row, or a list of rows in one step"),
-    Command::new("ets.insert_new", 3, ets::insert_new, STORE_FAST, &[])
+    Command::new("ets.insert_new", 3, ets::insert_new, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.INSERT_NEW table row",
             "Insert a row, or a list of rows, if none of the keys is there"),
-    Command::new("ets.lookup", 3, ets::lookup, READ_FAST, &[])
+    Command::new("ets.lookup", 3, ets::lookup, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.LOOKUP table key",
             "The rows with a key"),
-    Command::new("ets.lookup_element", -4, ets::lookup_element, READ_FAST, &[])
+    Command::new("ets.lookup_element", -4, ets::lookup_element, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.LOOKUP_ELEMENT table key position [default]",
             "One element of the row with a key"),
-    Command::new("ets.member", 3, ets::member, READ_FAST, &[])
+    Command::new("ets.member", 3, ets::member, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.MEMBER table key",
             "Whether a row has a key"),
-    Command::new("ets.take", 3, ets::take, WRITE_FAST, &[])
+    Command::new("ets.take", 3, ets::take, WRITE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.TAKE table key",
             "Remove the rows with a key, and return them"),
-    Command::new("ets.delete_object", 3, ets::delete_object, WRITE_FAST, &[])
+    Command::new("ets.delete_object", 3, ets::delete_object, WRITE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.DELETE_OBJECT table row",
             "Remove the rows that are identical to one"),
-    Command::new("ets.delete_all_objects", 2, ets::delete_all_objects, WRITE, &[])
+    Command::new("ets.delete_all_objects", 2, ets::delete_all_objects, WRITE, &[], TABLES)
         .docs("ets", "0.1.0", ALL, "ETS.DELETE_ALL_OBJECTS table",
             "Remove all rows in one step"),
-    Command::new("ets.update_counter", -4, ets::update_counter, STORE_FAST, &[])
+    Command::new("ets.update_counter", -4, ets::update_counter, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.UPDATE_COUNTER table key update [default]",
             "Add to integers in a row"),
-    Command::new("ets.update_element", -4, ets::update_element, STORE_FAST, &[])
+    Command::new("ets.update_element", -4, ets::update_element, STORE_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.UPDATE_ELEMENT table key update [default]",
             "Replace elements of a row"),
-    Command::new("ets.first", 2, ets::first, READ_FAST, &[])
+    Command::new("ets.first", 2, ets::first, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.FIRST table",
             "The first key"),
-    Command::new("ets.last", 2, ets::last, READ_FAST, &[])
+    Command::new("ets.last", 2, ets::last, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.LAST table",
             "The last key"),
-    Command::new("ets.next", 3, ets::next, READ_FAST, &[])
+    Command::new("ets.next", 3, ets::next, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.NEXT table key",
             "The key behind another"),
-    Command::new("ets.prev", 3, ets::prev, READ_FAST, &[])
+    Command::new("ets.prev", 3, ets::prev, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.PREV table key",
             "The key before another"),
-    Command::new("ets.first_lookup", 2, ets::first_lookup, READ_FAST, &[])
+    Command::new("ets.first_lookup", 2, ets::first_lookup, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.FIRST_LOOKUP table",
             "The first key and its rows"),
-    Command::new("ets.last_lookup", 2, ets::last_lookup, READ_FAST, &[])
+    Command::new("ets.last_lookup", 2, ets::last_lookup, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.LAST_LOOKUP table",
             "The last key and its rows"),
-    Command::new("ets.next_lookup", 3, ets::next_lookup, READ_FAST, &[])
+    Command::new("ets.next_lookup", 3, ets::next_lookup, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.NEXT_LOOKUP table key",
             "The key behind another and its rows"),
-    Command::new("ets.prev_lookup", 3, ets::prev_lookup, READ_FAST, &[])
+    Command::new("ets.prev_lookup", 3, ets::prev_lookup, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", ONE, "ETS.PREV_LOOKUP table key",
             "The key before another and its rows"),
-    Command::new("ets.select", -2, ets::select, READ, &[])
+    Command::new("ets.select", -2, ets::select, READ, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT table spec [limit] | continuation",
             "What a match specification makes of the rows that it matches; with a limit, in chunks"),
-    Command::new("ets.select_reverse", -2, ets::select_reverse, READ, &[])
+    Command::new("ets.select_reverse", -2, ets::select_reverse, READ, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_REVERSE table spec [limit] | continuation",
             "As `ETS.SELECT`, from the last row to the first"),
-    Command::new("ets.select_count", 3, ets::select_count, READ, &[])
+    Command::new("ets.select_count", 3, ets::select_count, READ, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_COUNT table spec",
             "How many rows a match specification makes true of"),
-    Command::new("ets.select_delete", 3, ets::select_delete, WRITE, &[])
+    Command::new("ets.select_delete", 3, ets::select_delete, WRITE, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_DELETE table spec",
             "Delete these rows, and count them"),
-    Command::new("ets.select_replace", 3, ets::select_replace, STORE, &[])
+    Command::new("ets.select_replace", 3, ets::select_replace, STORE, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_REPLACE table spec",
             "Put what a match specification makes of rows in their places, and count them"),
-    Command::new("ets.match", -2, ets::match_pattern, READ, &[])
+    Command::new("ets.match", -2, ets::match_pattern, READ, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.MATCH table pattern [limit] | continuation",
             "The values of a pattern's variables for each row that it matches"),
-    Command::new("ets.match_object", -2, ets::match_object, READ, &[])
+    Command::new("ets.match_object", -2, ets::match_object, READ, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.MATCH_OBJECT table pattern [limit] | continuation",
             "The rows that a pattern matches"),
-    Command::new("ets.match_delete", 3, ets::match_delete, WRITE, &[])
+    Command::new("ets.match_delete", 3, ets::match_delete, WRITE, &[], TABLES)
         .docs("ets", "0.1.0", VISITED, "ETS.MATCH_DELETE table pattern",
             "Delete the rows that a pattern matches"),
-    Command::new("ets.repair_continuation", 3, ets::repair_continuation, READ_FAST, &[])
+    Command::new("ets.repair_continuation", 3, ets::repair_continuation, READ_FAST, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.REPAIR_CONTINUATION continuation spec",
             "A continuation that goes on with another match specification"),
-    Command::new("ets.match_spec_run", 3, ets::match_spec_run, READ, &[])
+    Command::new("ets.match_spec_run", 3, ets::match_spec_run, READ, &[], NOTHING_OF_USERS)
         .docs("ets", "0.1.0", "O(terms)", "ETS.MATCH_SPEC_RUN terms spec",
             "What a match specification makes of a list of rows or other terms"),
-    Command::new("ets.test_ms", 3, ets::test_ms, READ_FAST, &[])
+    Command::new("ets.test_ms", 3, ets::test_ms, READ_FAST, &[], NOTHING_OF_USERS)
         .docs("ets", "0.1.0", NOTHING, "ETS.TEST_MS term spec",
             "What a match specification makes of one row or another term, or what is wrong with it"),
-    Command::new("ets.tab2list", 2, ets::tab2list, READ, &[])
+    Command::new("ets.tab2list", 2, ets::tab2list, READ, &[], TABLES)
         .docs("ets", "0.1.0", ALL, "ETS.TAB2LIST table",
             "All rows"),
-    Command::new("ets.init_table", -3, ets::init_table, STORE, &[])
+    Command::new("ets.init_table", -3, ets::init_table, STORE, &[], TABLES)
         .docs("ets", "0.1.0", "O(n + k)", "ETS.INIT_TABLE table row [row ...]",
             "Put rows, or lists of rows, in the place of all others, in one step"),
-    Command::new("ets.tab2file", 3, ets::tab2file, READ, &[])
+    Command::new("ets.tab2file", 3, ets::tab2file, READ, &[], TABLES)
         .docs("ets", "0.1.0", ALL, "ETS.TAB2FILE table file",
             "Write a table to a file"),
-    Command::new("ets.file2tab", 2, ets::file2tab, STORE, &[])
+    Command::new("ets.file2tab", 2, ets::file2tab, STORE, &[], TABLES)
         .docs("ets", "0.1.0", ALL, "ETS.FILE2TAB file",
             "Read a table from a file"),
-    Command::new("ets.tabfile_info", 2, ets::tabfile_info, READ, &[])
+    Command::new("ets.tabfile_info", 2, ets::tabfile_info, READ, &[], TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.TABFILE_INFO file",
             "What a file says of its table"),
-    Command::new("ets.format", 2, ets::format, ANY_TIME_FAST, &[])
+    Command::new("ets.format", 2, ets::format, ANY_TIME_FAST, &[], NOTHING_OF_USERS)
         .docs("ets", "0.1.0", NOTHING, "ETS.FORMAT text | etf",
             "The form of the terms in the replies on this connection"),
-    Command::new("dbsize", 1, keys::dbsize, READ_FAST, KEYSPACE)
+    Command::new("dbsize", 1, keys::dbsize, READ_FAST, KEYSPACE, SEEN)
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
         .docs("server", "1.0.0", NOTHING, "DBSIZE", "The number of keys"),
-    Command::new("flushdb", -1, keys::flushdb, WRITE, &["@keyspace", "@dangerous"])
+    Command::new("flushdb", -1, keys::flushdb, WRITE, &["@keyspace", "@dangerous"], EVERY_KEY)
         .tips(ALL_SHARDS)
         .docs("server", "1.0.0", ALL, "FLUSHDB [ASYNC | SYNC]", "Remove every key of the selected database"),
-    Command::new("flushall", -1, keys::flushall, WRITE, &["@keyspace", "@dangerous"])
+    Command::new("flushall", -1, keys::flushall, WRITE, &["@keyspace", "@dangerous"], EVERY_KEY)
         .tips(ALL_SHARDS)
         .docs("server", "1.0.0", ALL, "FLUSHALL [ASYNC | SYNC]", "Remove every key of every database"),
-    Command::new("info", -1, info::info, ANY_TIME, &["@dangerous"])
+    Command::new("info", -1, info::info, ANY_TIME, &["@dangerous"], NOTHING_OF_USERS)
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .docs("server", "1.0.0", NOTHING, "INFO [section ...]", "About the server, its clients, memory and databases"),
-    Command::new("command", -1, describe::command, ANY_TIME, CONNECTION)
+    Command::new("command", -1, describe::command, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
         .tips(&["nondeterministic_output_order"])
         .docs("server", "2.8.13", ALL, "COMMAND", "About all commands")
         .subcommands(&[
-            Command::new("count", 2, describe::command_count, ANY_TIME, CONNECTION)
+            Command::new("count", 2, describe::command_count, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
                 .full_name("command|count")
                 .docs("server", "2.8.13", NOTHING, "COMMAND COUNT", "The number of commands"),
-            Command::new("docs", -2, describe::command_docs, ANY_TIME, CONNECTION)
+            Command::new("docs", -2, describe::command_docs, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
                 .full_name("command|docs")
                 .tips(&["nondeterministic_output_order"])
                 .docs("server", "7.0.0", "O(k)", "COMMAND DOCS [name ...]", "What commands do, for people"),
-            Command::new("info", -2, describe::command_info, ANY_TIME, CONNECTION)
+            Command::new("info", -2, describe::command_info, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
                 .full_name("command|info")
                 .tips(&["nondeterministic_output_order"])
                 .docs("server", "2.8.13", "O(k)", "COMMAND INFO [name ...]", "Arity, flags and keys of commands, for clients"),
-            Command::new("help", 2, describe::help, ANY_TIME, CONNECTION)
+            Command::new("help", 2, describe::help, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
                 .full_name("command|help")
                 .docs("server", "5.0.0", NOTHING, "COMMAND HELP", "What the subcommands do"),
         ]),
-    Command::new("config", -2, describe::help, &[], &[])
+    Command::new("config", -2, describe::help, &[], &[], NOTHING_OF_USERS)
         .docs("server", "2.0.0", NOTHING, "CONFIG", "The server's configuration")
         .subcommands(&[
-            Command::new("get", -3, info::config_get, ADMIN, &[])
+            Command::new("get", -3, info::config_get, ADMIN, &[], NOTHING_OF_USERS)
                 .full_name("config|get")
                 .docs("server", "2.0.0", NOTHING, "CONFIG GET pattern [pattern ...]", "Parameters and their values"),
-            Command::new("help", 2, describe::help, ANY_TIME, &[])
+            Command::new("help", 2, describe::help, ANY_TIME, &[], NOTHING_OF_USERS)
                 .full_name("config|help")
                 .docs("server", "5.0.0", NOTHING, "CONFIG HELP", "What the subcommands do"),
         ]),
-    Command::new("ping", -1, connection::ping, &["fast"], CONNECTION)
+    Command::new("ping", -1, connection::ping, &["fast"], CONNECTION, NOTHING_OF_USERS)
         .tips(ALL_SHARDS)
         .docs("connection", "1.0.0", NOTHING, "PING [message]", "`PONG`, or the message"),
-    Command::new("echo", 2, connection::echo, ANY_TIME_FAST, CONNECTION)
+    Command::new("echo", 2, connection::echo, ANY_TIME_FAST, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "1.0.0", NOTHING, "ECHO message", "The message"),
-    Command::new("hello", -1, connection::hello, HANDSHAKE, CONNECTION)
+    Command::new("hello", -1, connection::hello, HANDSHAKE, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "6.0.0", NOTHING,
             "HELLO [protover [AUTH username password] [SETNAME clientname]]",
             "Choose the version of the protocol, 2 or 3"),
-    Command::new("auth", -2, connection::auth, HANDSHAKE, CONNECTION)
+    Command::new("auth", -2, connection::auth, HANDSHAKE, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "1.0.0", NOTHING, "AUTH [username] password",
-            "Refused, because there are no passwords yet"),
-    Command::new("client", -2, describe::help, &[], &[])
+            "Become a user by his password; refused until a user has one"),
+    Command::new("client", -2, describe::help, &[], &[], NOTHING_OF_USERS)
         .docs("connection", "2.4.0", NOTHING, "CLIENT", "About connections")
         .subcommands(client::SUBCOMMANDS),
-    Command::new("select", 2, connection::select, ANY_TIME_FAST, CONNECTION)
+    Command::new("acl", -2, describe::help, &[], &[], NOTHING_OF_USERS)
+        .docs("server", "6.0.0", NOTHING, "ACL", "Users, and what they may do")
+        .subcommands(acl::SUBCOMMANDS),
+    Command::new("select", 2, connection::select, ANY_TIME_FAST, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "1.0.0", NOTHING, "SELECT index", "Choose one of the 16 databases"),
-    Command::new("reset", 1, connection::reset, HANDSHAKE, CONNECTION)
+    Command::new("reset", 1, connection::reset, HANDSHAKE, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "6.2.0", NOTHING, "RESET", "Make the connection as it was when it was new"),
-    Command::new("quit", -1, connection::quit, HANDSHAKE, CONNECTION)
+    Command::new("quit", -1, connection::quit, HANDSHAKE, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "1.0.0", NOTHING, "QUIT", "Close the connection"),
-    Command::new("multi", 1, transaction::multi, TRANSACTION_FLAGS, TRANSACTION)
+    Command::new("multi", 1, transaction::multi, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
         .docs("transactions", "1.2.0", NOTHING, "MULTI",
             "Refused, and every command with it until `EXEC` or `DISCARD`: there are no transactions yet"),
-    Command::new("exec", 1, transaction::exec, &["noscript", "loading", "stale", "skip_slowlog"], TRANSACTION)
+    Command::new("exec", 1, transaction::exec, &["noscript", "loading", "stale", "skip_slowlog"], TRANSACTION, NOTHING_OF_USERS)
         .docs("transactions", "1.2.0", NOTHING, "EXEC", "An error, with which commands are taken again"),
-    Command::new("discard", 1, transaction::discard, TRANSACTION_FLAGS, TRANSACTION)
+    Command::new("discard", 1, transaction::discard, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
         .docs("transactions", "2.0.0", NOTHING, "DISCARD", "Commands are taken again"),
-    Command::new("watch", -2, transaction::watch, TRANSACTION_FLAGS, TRANSACTION)
-        .keys(many_keys(1, &["RO"]))
+    Command::new("watch", -2, transaction::watch, TRANSACTION_FLAGS, TRANSACTION, at(many_keys(1, &["RO"])))
         .docs("transactions", "2.2.0", NOTHING, "WATCH key [key ...]", "Refused: there are no transactions yet"),
-    Command::new("unwatch", 1, transaction::watch, TRANSACTION_FLAGS, TRANSACTION)
+    Command::new("unwatch", 1, transaction::watch, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
         .docs("transactions", "2.2.0", NOTHING, "UNWATCH", "Refused, as `WATCH`"),
 ];
 

@@ -6,6 +6,7 @@ mod memory;
 mod quotas;
 mod terms;
 mod turn;
+mod users;
 
 use clap::builder::RangedU64ValueParser;
 pub use clients::{
@@ -21,6 +22,7 @@ pub use quotas::{
 use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
+pub use users::{MAX_ACL_LOG, MAX_USERS, UserLimits};
 
 /// Clients served at once, as in Redis. An idle client costs a socket and less than
 /// three kilobytes.
@@ -110,6 +112,9 @@ pub struct Limits {
     /// How many there may be of what clients make.
     #[command(flatten)]
     pub quotas: Quotas,
+    /// The limits of users.
+    #[command(flatten)]
+    pub users: UserLimits,
 }
 
 impl Default for Limits {
@@ -127,6 +132,7 @@ impl Default for Limits {
             terms: TermLimits::default(),
             memory: MemoryLimits::default(),
             quotas: Quotas::default(),
+            users: UserLimits::default(),
         }
     }
 }

@@ -37,6 +37,10 @@ pub(crate) enum ProtocolError {
     InlineTooLong,
     #[error("unbalanced quotes in request")]
     UnbalancedQuotes,
+    #[error("unauthenticated multibulk length")]
+    UnknownMultibulkLength,
+    #[error("unauthenticated bulk length")]
+    UnknownBulkLength,
     #[error("query buffer limit of {0} bytes exceeded")]
     QueryTooLong(usize),
 }
@@ -77,6 +81,14 @@ impl<'a> Arguments<'a> {
             .map_or(&[], |span| &self.bytes[span.start..span.end])
     }
 
+    /// The arguments from `first` on, as a request of their own.
+    pub(crate) fn behind(self, first: usize) -> Self {
+        Self {
+            bytes: self.bytes,
+            spans: &self.spans[first.min(self.spans.len())..],
+        }
+    }
+
     /// The arguments from `first` on.
     pub(crate) fn skip(self, first: usize) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.spans[first.min(self.spans.len())..]
@@ -101,7 +113,14 @@ pub(crate) struct RequestParser {
     /// The words of an inline request, unquoted. `spans` then refer to this.
     words: Vec<u8>,
     is_inline: bool,
+    /// Whether the client has proved whose connection it is: else only short requests are read.
+    pub(crate) is_known: bool,
 }
+
+/// Arguments of a request, and bytes of one of them, before the client has proved who it is. As in
+/// Redis; `HELLO` with all its options has eight, and a password of any length is shorter.
+const UNKNOWN_ARGUMENTS: i64 = 10;
+const UNKNOWN_ARGUMENT: usize = 16 << 10;
 
 /// The capacity that `spans` may keep from one request to the next.
 const KEPT_SPANS: usize = 256;
@@ -118,6 +137,7 @@ impl RequestParser {
             spans: Vec::new(),
             words: Vec::new(),
             is_inline: false,
+            is_known: true,
         }
     }
 
@@ -138,6 +158,9 @@ impl RequestParser {
                     number::parse(&line[1..]).ok_or(ProtocolError::InvalidMultibulkLength)?;
                 if count <= 0 {
                     return Ok(Some(self.position));
+                }
+                if !self.is_known && count > UNKNOWN_ARGUMENTS {
+                    return Err(ProtocolError::UnknownMultibulkLength);
                 }
                 self.missing = usize::try_from(count)
                     .ok()
@@ -217,11 +240,14 @@ impl RequestParser {
                 *line.first().unwrap_or(&b'\r'),
             ));
         };
-        number::parse(digits)
+        let length = number::parse(digits)
             .and_then(|length| usize::try_from(length).ok())
             .filter(|length| *length <= self.max_argument)
-            .ok_or(ProtocolError::InvalidBulkLength)
-            .map(Some)
+            .ok_or(ProtocolError::InvalidBulkLength)?;
+        if !self.is_known && length > UNKNOWN_ARGUMENT {
+            return Err(ProtocolError::UnknownBulkLength);
+        }
+        Ok(Some(length))
     }
 
     /// Takes the line at `position`, without the two bytes of its end.

@@ -1,11 +1,12 @@
 //! A call of a function of `ets`: reads the arguments as terms, and writes the value as a term.
 
-use super::super::{Context, Failure, Next, Outcome, Step, Work, begin};
+use super::super::{Command, Context, Failure, Next, Outcome, Step, Work, begin};
 use super::writing::{AT_ONCE, Bounded, Writing, write};
 use crate::apart::MANY;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use crate::turn::Turn;
+use crate::users::{Reason, User};
 use std::fmt::{Display, Write};
 use std::time::{Duration, Instant};
 use tremula_table::match_spec::Environment;
@@ -32,7 +33,9 @@ pub(super) struct Call<'a> {
     pub(super) function: &'static str,
     pub(super) server: &'a Shared,
     /// The connection.
-    pub(super) owner: &'a Owner,
+    owner: &'a Owner,
+    user: Option<&'a User>,
+    command: &'static Command,
     /// Whether this is the thread apart.
     is_apart: bool,
     terms: Vec<Term>,
@@ -228,6 +231,8 @@ pub(super) fn answer_in_slices(
         server,
         owner: context.session.ets.owner(server),
         is_apart: context.is_apart,
+        user: context.session.identity.user().map(|user| &**user),
+        command,
         terms,
     };
     let progress = match run(&call) {
@@ -303,7 +308,7 @@ impl Call<'_> {
 
     /// The table that the first argument names. If it is busy, the call waits on the thread apart.
     pub(super) fn table(&self) -> Result<Table, Failure> {
-        let named = self.owner.find(self.term(1)?);
+        let named = self.find(self.term(1)?)?;
         let table = named.ok_or_else(|| self.wrong(1, Problem::NoTable))?;
         self.is_long(table.is_busy())?;
         Ok(table)
@@ -328,6 +333,54 @@ impl Call<'_> {
         // A caller that may not read learns it from the step.
         let has_many = || table.has_more_rows(key, MANY).unwrap_or(false);
         self.is_long(!self.is_apart && table.kind().is_bag() && has_many())
+    }
+
+    /// The table that a term names, if there is one.
+    pub(super) fn find(&self, name: &Term) -> Result<Option<Table>, Failure> {
+        if let Term::Atom(name) = name {
+            self.may_name(name.text())?;
+        }
+        let table = self.owner.find(name);
+        if let Some(table) = &table {
+            self.may_name(table.name().text())?;
+        }
+        Ok(table)
+    }
+
+    /// Whether the user may use, or make, a table of this name.
+    pub(super) fn may_name(&self, name: &str) -> Result<(), Failure> {
+        if self.sees_table(name) {
+            return Ok(());
+        }
+        Err(Failure::Denied(Reason::Table, name.into()))
+    }
+
+    pub(super) fn sees_table(&self, name: &str) -> bool {
+        self.user
+            .is_some_and(|user| user.may_use_table(self.command, name.as_bytes()))
+    }
+
+    /// Whether the user may use a mailbox of this name.
+    pub(super) fn may_use_mailbox(&self, name: &[u8]) -> Result<(), Failure> {
+        let user = self.user;
+        if user.is_some_and(|user| user.may_use_mailbox(self.command, name)) {
+            return Ok(());
+        }
+        Err(Failure::Denied(Reason::Mailbox, name.to_vec()))
+    }
+
+    /// Whether the user may use files of tables: every table has to be open to him.
+    pub(super) fn may_use_files(&self) -> Result<(), Failure> {
+        let user = self.user;
+        if user.is_some_and(|user| user.may_use_all_tables(self.command)) {
+            return Ok(());
+        }
+        Err(Failure::Denied(Reason::Table, b"*".to_vec()))
+    }
+
+    /// The connection, as an owner of tables. What it finds or makes must be checked.
+    pub(super) fn unchecked_owner(&self) -> &Owner {
+        self.owner
     }
 
     /// The name in an argument.

@@ -14,6 +14,8 @@ fn path(call: &Call<'_>, argument: usize) -> Result<PathBuf, Failure> {
     // The disk may take its time.
     call.is_long(true)?;
     let term = call.term(argument)?;
+    // A file is not a table's that is open to the user, until it is read; and may take its place.
+    call.may_use_files()?;
     let Some(directory) = &call.server.table_directory else {
         let refused = "ERR this server keeps no files of tables; --table-directory names a \
                        directory for them";
@@ -61,7 +63,7 @@ fn atom(name: &str) -> Result<Term, Failure> {
 pub(in super::super) fn tab2file(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
         let path = path(call, 2)?;
-        let Some(table) = call.owner.find(call.term(1)?) else {
+        let Some(table) = call.find(call.term(1)?)? else {
             return Ok(error(atom("badtab")?));
         };
         match table.tab2file(path, &[]) {
@@ -87,12 +89,12 @@ pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments
         {
             return Err(Failure::OUT_OF_MEMORY);
         }
-        let table = match call.owner.file2tab_unless_public(path) {
+        let table = match call.unchecked_owner().file2tab_unless_public(path) {
             Ok(table) => table,
             Err(error) => return failed(&error.problem, "cannot_create_table", "read_error"),
         };
         // A file written by Erlang may hold a table that is not found by its name.
-        let named = call.owner.whereis(table.name().text());
+        let named = call.unchecked_owner().whereis(table.name().text());
         let name = match named {
             Some(named) if named.id() == table.id() => Term::from(table.name()),
             _ => table.id().into(),

@@ -152,7 +152,7 @@ fn table_of(call: &Call<'_>, place: &Term) -> Result<tremula_table::Table, Failu
         Term::Tuple(parts) => parts.first(),
         _ => None,
     };
-    let table = id.and_then(|id| call.owner.find(id));
+    let table = id.map(|id| call.find(id)).transpose()?.flatten();
     table.ok_or_else(|| call.wrong(1, Problem::NoTable))
 }
 

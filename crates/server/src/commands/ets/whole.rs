@@ -15,6 +15,7 @@ pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>)
     let mut made = None;
     let outcome = answer(context, arguments, usize::MAX - 1, |call| {
         let name = call.name(1)?;
+        call.may_name(name)?;
         let mut options = vec![Term::from(Atom::PUBLIC)];
         for option in call.from(2) {
             match option {
@@ -31,7 +32,7 @@ pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>)
         let table = if is_public {
             call.server.store.tables().create(name, options)?
         } else {
-            call.owner.create(name, options)?
+            call.unchecked_owner().create(name, options)?
         };
         made = Some(table.id());
         call.term(1).cloned()
@@ -65,6 +66,9 @@ fn with_heir(call: &Call<'_>, option: &Term) -> Result<Term, Failure> {
 
 /// The mailbox with this name, and its identifier.
 fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<(Arc<Post>, Pid), Failure> {
+    if let Some(name) = text_of(name) {
+        call.may_use_mailbox(name.as_bytes())?;
+    }
     let post = text_of(name).and_then(|name| call.server.store.mailboxes().get(name.as_bytes()));
     let found = post.and_then(|post| {
         let pid = post.pid(call.server.store.tables())?;
@@ -104,6 +108,7 @@ fn freeing(mut remains: Remains) -> Progress {
 /// `ETS.RENAME table name`.
 pub(in super::super) fn rename(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
+        call.may_name(call.name(2)?)?;
         call.table()?.rename(call.name(2)?)?;
         call.term(2).cloned()
     })
@@ -112,7 +117,8 @@ pub(in super::super) fn rename(context: &mut Context<'_>, arguments: Arguments<'
 /// `ETS.WHEREIS name`.
 pub(in super::super) fn whereis(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 1, |call| {
-        let table = call.owner.whereis(call.name(1)?);
+        call.may_name(call.name(1)?)?;
+        let table = call.unchecked_owner().whereis(call.name(1)?);
         Ok(table.map_or(Atom::UNDEFINED.into(), |table| table.id().into()))
     })
 }
@@ -121,7 +127,10 @@ pub(in super::super) fn whereis(context: &mut Context<'_>, arguments: Arguments<
 pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 0, |call| {
         let all = call.server.store.tables().all();
-        let names: Vec<_> = all.iter().map(|table| Term::from(table.name())).collect();
+        let seen = all
+            .iter()
+            .filter(|table| call.sees_table(table.name().text()));
+        let names: Vec<_> = seen.map(|table| Term::from(table.name())).collect();
         Ok(Term::list(names))
     })
 }
@@ -130,7 +139,7 @@ pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>)
 pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer_in_slices(context, arguments, 2, |call| {
         let name = call.term(1)?;
-        let Some(table) = call.owner.find(name) else {
+        let Some(table) = call.find(name)? else {
             return match name {
                 Term::Atom(_) | Term::Reference(_) => Ok(Progress::Value(Atom::UNDEFINED.into())),
                 _ => Err(call.wrong(1, Problem::NoTable)),

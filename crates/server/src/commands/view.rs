@@ -1,0 +1,27 @@
+//! What a command shows to a user from whom some keys are hidden.
+
+use super::{Command, Context};
+use crate::users::User;
+use std::sync::Arc;
+use tremula_store::Key;
+
+/// The keys that a command shows to a user from whom some are hidden.
+pub(super) struct View {
+    user: Arc<User>,
+    command: &'static Command,
+}
+
+impl View {
+    /// The view of the running command; `None` if the user sees every key.
+    pub(super) fn of(context: &Context<'_>) -> Option<Self> {
+        let user = context.session.identity.user()?;
+        (!user.sees_all_keys(context.command)).then(|| Self {
+            user: Arc::clone(user),
+            command: context.command,
+        })
+    }
+
+    pub(super) fn shows(&self, key: &Key) -> bool {
+        self.user.sees_key(self.command, key.as_bytes())
+    }
+}
