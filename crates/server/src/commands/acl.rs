@@ -227,7 +227,7 @@ fn end_clients(server: &Shared, own: u64, is_ended: impl Fn(&[u8]) -> bool) -> b
 
 fn getuser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let Some(user) = context.server.users.get(arguments.get(2)) else {
-        context.reply.null_array();
+        context.reply.null();
         return Ok(Next::Reply);
     };
     let (own, others) = user.selectors();
@@ -291,9 +291,11 @@ fn whoami(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 fn genpass(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let bits = match arguments.len() {
         2 => Some(BITS),
-        3 => number::parse(arguments.get(2))
-            .and_then(|bits| usize::try_from(bits).ok())
-            .filter(|bits| (1..=MOST_BITS).contains(bits)),
+        3 => {
+            let bits = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
+            let bits = usize::try_from(bits).ok();
+            bits.filter(|bits| (1..=MOST_BITS).contains(bits))
+        }
         _ => return Err(Failure::arity(context.command)),
     };
     let bits = bits.ok_or(Failure::Text(
@@ -311,11 +313,11 @@ fn dryrun(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let user = context.server.users.get(name);
     let user = user.ok_or_else(|| Failure::quoting("ERR User '", name, "' not found"))?;
     let arguments = arguments.behind(3);
-    let command =
-        super::find(arguments).map_err(|failure| match table::lookup(arguments.get(0)) {
-            None => Failure::quoting("ERR Command '", arguments.get(0), "' not found"),
-            Some(_) => failure,
-        })?;
+    let command = super::named(arguments)
+        .map_err(|_| Failure::quoting("ERR Command '", arguments.get(0), "' not found"))?;
+    if !command.takes(arguments.len()) {
+        return Err(Failure::arity(command));
+    }
     match user.check(command, arguments) {
         Ok(()) => context.reply.ok(),
         Err(denial) => {

@@ -305,11 +305,9 @@ fn check_user(
     command: &'static Command,
     arguments: Arguments<'_>,
 ) -> Result<(), Failure> {
-    if command.flags.contains(&"no_auth") {
-        return Ok(());
-    }
-    let Some(user) = lent.session.identity.user().cloned() else {
-        return Err(Failure::NO_AUTH);
+    let Some(user) = lent.session.identity.user() else {
+        let is_open = command.flags.contains(&"no_auth");
+        return if is_open { Ok(()) } else { Err(Failure::NO_AUTH) };
     };
     let Err(denial) = user.check(command, arguments) else {
         return Ok(());
@@ -325,6 +323,16 @@ fn check_user(
 
 /// The requested command, if it exists and takes this number of arguments.
 fn find(arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
+    let command = named(arguments)?;
+    if command.takes(arguments.len()) {
+        Ok(command)
+    } else {
+        Err(Failure::arity(command))
+    }
+}
+
+/// The requested command, if it exists.
+fn named(arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
     let name = arguments.get(0);
     let Some(mut command) = table::lookup(name) else {
         return Err(Failure::unknown_command(arguments));
@@ -336,9 +344,5 @@ fn find(arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
             .find(|sub| arguments.get(1).eq_ignore_ascii_case(sub.name.as_bytes()))
             .ok_or_else(|| Failure::unknown_subcommand(command, arguments.get(1)))?;
     }
-    if command.takes(arguments.len()) {
-        Ok(command)
-    } else {
-        Err(Failure::arity(command))
-    }
+    Ok(command)
 }
