@@ -3,9 +3,13 @@
 #![forbid(unsafe_code)]
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use mimalloc::MiMalloc;
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use tremula_server::settings::{self, SettingsError};
 use tremula_sync::counting_allocator::CountingAllocator;
 
 #[global_allocator]
@@ -23,6 +27,9 @@ struct Cli {
 enum Command {
     /// Serve an ordered table over the Redis protocol.
     Serve(Box<tremula_server::cli::ServeArgs>),
+    /// Check and show the settings of `serve`.
+    #[command(subcommand)]
+    Config(Config),
     /// Says that the lab is a command of its own.
     #[command(hide = true, disable_help_flag = true)]
     Lab {
@@ -31,13 +38,40 @@ enum Command {
     },
 }
 
+#[derive(Subcommand)]
+enum Config {
+    /// Check a file of settings, without serving.
+    Check {
+        /// The file, in TOML
+        file: PathBuf,
+    },
+    /// Show every setting, with its meaning, its value and where that comes from.
+    #[command(disable_help_flag = true)]
+    Show {
+        /// The flags of serve, with --config for a file
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "FLAGS"
+        )]
+        flags: Vec<OsString>,
+    },
+}
+
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error)
-            if error.use_stderr()
-                && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+    let command = settings::with_variables(Cli::command());
+    let given: Vec<_> = env::args_os().collect();
+    let parsed = settings::parse(&command, &given);
+    let cli = parsed.and_then(|matches| Ok(Cli::from_arg_matches(&matches)?));
+    match cli.and_then(|cli| run(cli, &command)) {
+        Ok(code) => code,
+        Err(SettingsError::CommandLine(error))
+            if !error.use_stderr()
+                || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
+            error.exit()
+        }
+        Err(error) => {
             // Prints one line with the error. `--help` has the rest.
             let text = error.to_string();
             let words: Vec<_> = text
@@ -45,20 +79,34 @@ fn main() -> ExitCode {
                 .take_while(|line| !line.is_empty())
                 .map(str::trim)
                 .collect();
-            eprintln!("{}; see --help", words.join(" "));
-            return ExitCode::from(2);
+            let text = words.join(" ");
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            eprintln!("error: {text}; see --help");
+            ExitCode::from(2)
         }
-        Err(error) => error.exit(),
-    };
+    }
+}
+
+fn run(cli: Cli, command: &clap::Command) -> Result<ExitCode, SettingsError> {
     match cli.command {
-        Command::Serve(arguments) => tremula_server::cli::run(*arguments),
+        Command::Serve(arguments) => Ok(tremula_server::cli::run(*arguments)),
+        Command::Config(Config::Check { file }) => {
+            let count = settings::check(command, &file)?;
+            let plural = if count == 1 { "" } else { "s" };
+            println!("{}: {count} setting{plural}, all right", file.display());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Config(Config::Show { flags }) => {
+            print!("{}", settings::show(command, &flags)?);
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Lab { arguments } => {
             let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();
             eprintln!(
                 "error: the lab is a command of its own; use: {}",
                 command.join(" ")
             );
-            ExitCode::from(2)
+            Ok(ExitCode::from(2))
         }
     }
 }

@@ -25,6 +25,11 @@ const MOST_THREADS: u64 = 1024;
 /// Flags of `tremula serve`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ServeArgs {
+    /// File of settings in TOML, a key for each flag; flags and variables of the environment
+    /// (TREMULA_PORT for --port) go before it [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub bind: IpAddr,

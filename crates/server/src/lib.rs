@@ -20,6 +20,7 @@ mod machine;
 mod memory;
 mod resp;
 mod server;
+pub mod settings;
 mod turn;
 mod users;
 
