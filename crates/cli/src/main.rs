@@ -9,6 +9,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tremula_server::cli::ServeArgs;
 use tremula_server::settings::{self, SettingsError};
 use tremula_sync::counting_allocator::CountingAllocator;
 
@@ -26,7 +27,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve an ordered table over the Redis protocol.
-    Serve(Box<tremula_server::cli::ServeArgs>),
+    Serve(Box<ServeArgs>),
     /// Check and show the settings of `serve`.
     #[command(subcommand)]
     Config(Config),
@@ -87,9 +88,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// The settings of `serve`, from where they came at the start.
+fn read_again(command: &clap::Command) -> Result<ServeArgs, SettingsError> {
+    let given: Vec<_> = env::args_os().collect();
+    let matches = settings::parse(command, &given)?;
+    match Cli::from_arg_matches(&matches)?.command {
+        Command::Serve(arguments) => Ok(*arguments),
+        _ => Err(clap::Error::new(ErrorKind::InvalidSubcommand).into()),
+    }
+}
+
 fn run(cli: Cli, command: &clap::Command) -> Result<ExitCode, SettingsError> {
     match cli.command {
-        Command::Serve(arguments) => Ok(tremula_server::cli::run(*arguments)),
+        Command::Serve(arguments) => {
+            let command = command.clone();
+            Ok(tremula_server::cli::run(*arguments, move || {
+                read_again(&command)
+            }))
+        }
         Command::Config(Config::Check { file }) => {
             let count = settings::check(command, &file)?;
             let plural = if count == 1 { "" } else { "s" };

@@ -4,7 +4,9 @@ mod support;
 
 use std::fs;
 use std::process::Command;
-use support::{Server, run};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::{PATIENCE, Server, run};
 
 fn tremula() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tremula"))
@@ -111,4 +113,62 @@ fn a_wrong_variable_is_refused() {
         !output.status.success() && error.contains("'none' for '--threads"),
         "{error}"
     );
+}
+
+/// Waits until a file has a text, and returns the line with it.
+fn line_with(path: &std::path::Path, part: &str) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if let Some(line) = text.lines().find(|line| line.contains(part)) {
+            return line.to_owned();
+        }
+        assert!(Instant::now() < deadline, "no {part} in {text}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The log has the time, the level and the part of the program; its level changes with the file of
+/// settings on SIGHUP, and a wrong file changes nothing.
+#[test]
+fn the_log_goes_where_and_how_it_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (settings, log) = (folder.path().join("tremula.toml"), folder.path().join("log"));
+    let write = |level: &str| {
+        let text = format!("log-level = \"{level}\"\nlog-format = \"json\"\nlog-file = {log:?}\n");
+        fs::write(&settings, text).expect("written");
+    };
+    write("warn");
+    let mut command = tremula();
+    let server = Server::of(command.args(["serve", "--port", "0", "--config"]).arg(&settings));
+    server.signal("USR1");
+    let line = line_with(&log, "SIGUSR1");
+    for part in [
+        "\"timestamp\":\"20",
+        "\"level\":\"WARN\"",
+        "\"target\":\"tremula_server::server\"",
+    ] {
+        assert!(line.starts_with('{') && line.contains(part), "{line}");
+    }
+    write("nonsense");
+    server.signal("HUP");
+    line_with(&log, "the settings stay as they are");
+    write("error");
+    server.signal("HUP");
+    line_with(&log, "SIGHUP");
+    // The next signals are logged no more, once the level has changed.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let before = fs::read_to_string(&log).expect("read").matches("SIGUSR1").count();
+        server.signal("USR1");
+        // Answered behind the signal, or soon after it.
+        for _ in 0..100 {
+            server.connect().text("ping");
+        }
+        let after = fs::read_to_string(&log).expect("read").matches("SIGUSR1").count();
+        if before == after {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the level does not change");
+    }
 }

@@ -2,10 +2,12 @@
 
 use crate::limits::{Bytes, Limits};
 use crate::load::{self, LoadArgs, LoadError};
+use crate::logs::{self, LogArgs, LogError};
+use crate::settings::SettingsError;
 use crate::{Config, Server, StartError};
 use clap::ArgAction;
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -75,6 +77,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "BYTES", requires = "cache")]
     pub cache_from: Option<Bytes>,
 
+    /// What the server says, and where.
+    #[command(flatten)]
+    pub log: LogArgs,
+
     /// What to load before serving.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -107,23 +113,22 @@ enum Failure {
     NothingToEvictFor(Policy),
     #[error("cannot take signals: {0}")]
     Signals(#[source] io::Error),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("cannot print: {0}")]
     Print(#[source] io::Error),
 }
 
 /// Serves until the process is asked to stop. Returns success after an orderly end. A failure to
 /// start is printed in one line on standard error.
+///
+/// On SIGHUP the settings are read again with `read_again`; of these, the level of the log is taken.
 #[must_use]
-pub fn run(arguments: ServeArgs) -> ExitCode {
-    // Fails if the program has a subscriber of its own, which is then used.
-    let _ = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .without_time()
-        .with_target(false)
-        .try_init();
-    match serve(arguments) {
+pub fn run(
+    arguments: ServeArgs,
+    read_again: impl Fn() -> Result<ServeArgs, SettingsError> + Send + 'static,
+) -> ExitCode {
+    match serve(arguments, read_again) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -132,7 +137,11 @@ pub fn run(arguments: ServeArgs) -> ExitCode {
     }
 }
 
-fn serve(arguments: ServeArgs) -> Result<(), Failure> {
+fn serve(
+    arguments: ServeArgs,
+    read_again: impl Fn() -> Result<ServeArgs, SettingsError> + Send + 'static,
+) -> Result<(), Failure> {
+    let level = logs::begin(&arguments.log)?;
     let threads = arguments
         .threads
         .or_else(|| thread::available_parallelism().ok().map(NonZeroUsize::get))
@@ -174,12 +183,18 @@ fn serve(arguments: ServeArgs) -> Result<(), Failure> {
     };
     // Listens first, so that a taken port is reported before a long load.
     let server = Server::bind(config, Arc::clone(&store))?;
-    server.survive_signals().map_err(Failure::Signals)?;
+    let on_hangup = move || match read_again() {
+        Ok(arguments) => level.set(arguments.log.log_level),
+        Err(error) => tracing::warn!("the settings stay as they are: {error}"),
+    };
+    server.survive_signals(on_hangup).map_err(Failure::Signals)?;
     load::load(&arguments.load, store.database(0), limit)?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&arguments.bind, arguments.protected_mode);
     announce(&server, engine, threads).map_err(Failure::Print)?;
+    tracing::info!(address = %server.address(), %engine, threads, "ready");
     server.run(stop);
+    tracing::info!("stopped");
     Ok(())
 }
 

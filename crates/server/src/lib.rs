@@ -16,6 +16,7 @@ mod glob;
 mod keeper;
 pub mod limits;
 pub mod load;
+pub mod logs;
 mod machine;
 mod memory;
 mod resp;
