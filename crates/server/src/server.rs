@@ -241,32 +241,38 @@ impl Server {
     }
 
     /// Keeps the signals that tell other servers to read their configuration or their logs again
-    /// from ending the process. SIGHUP reads the file of users again; if it is wrong, the users stay
-    /// as they are. SIGUSR1 and SIGUSR2 are only logged.
+    /// from ending the process. SIGHUP calls `on_hangup`, and reads the file of users again; if it is
+    /// wrong, the users stay as they are. SIGUSR1 and SIGUSR2 are only logged.
     ///
     /// # Errors
     ///
     /// The system does not let the process catch the signals.
-    pub fn survive_signals(&self) -> io::Result<()> {
+    pub fn survive_signals(&self, on_hangup: impl Fn() + Send + 'static) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let _guard = self.runtime.enter();
+        let mut hangups = signal(SignalKind::hangup())?;
+        let shared = Arc::clone(&self.shared);
+        self.runtime.spawn(async move {
+            while hangups.recv().await.is_some() {
+                on_hangup();
+                if shared.users.file().is_some() {
+                    match commands::reload(&shared, NO_CLIENT) {
+                        Ok(_) => tracing::warn!("SIGHUP: the file of users is read again"),
+                        Err(error) => tracing::warn!("SIGHUP: the users stay: {error}"),
+                    }
+                } else {
+                    tracing::warn!("SIGHUP: there is no file of users to read again");
+                }
+            }
+        });
         for (name, kind) in [
-            ("SIGHUP", SignalKind::hangup()),
             ("SIGUSR1", SignalKind::user_defined1()),
             ("SIGUSR2", SignalKind::user_defined2()),
         ] {
             let mut signals = signal(kind)?;
-            let shared = Arc::clone(&self.shared);
             self.runtime.spawn(async move {
                 while signals.recv().await.is_some() {
-                    if kind == SignalKind::hangup() && shared.users.file().is_some() {
-                        match commands::reload(&shared, NO_CLIENT) {
-                            Ok(_) => tracing::warn!("{name}: the file of users is read again"),
-                            Err(error) => tracing::warn!("{name}: the users stay: {error}"),
-                        }
-                    } else {
-                        tracing::warn!("{name}: nothing is read again; the server goes on");
-                    }
+                    tracing::warn!("{name}: it means nothing here; the server goes on");
                 }
             });
         }
