@@ -133,14 +133,21 @@ fn line_with(path: &std::path::Path, part: &str) -> String {
 #[test]
 fn the_log_goes_where_and_how_it_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (settings, log) = (folder.path().join("tremula.toml"), folder.path().join("log"));
+    let (settings, log) = (
+        folder.path().join("tremula.toml"),
+        folder.path().join("log"),
+    );
     let write = |level: &str| {
         let text = format!("log-level = \"{level}\"\nlog-format = \"json\"\nlog-file = {log:?}\n");
         fs::write(&settings, text).expect("written");
     };
     write("warn");
     let mut command = tremula();
-    let server = Server::of(command.args(["serve", "--port", "0", "--config"]).arg(&settings));
+    let server = Server::of(
+        command
+            .args(["serve", "--port", "0", "--config"])
+            .arg(&settings),
+    );
     server.signal("USR1");
     let line = line_with(&log, "SIGUSR1");
     for part in [
@@ -159,13 +166,19 @@ fn the_log_goes_where_and_how_it_is_told() {
     // The next signals are logged no more, once the level has changed.
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let before = fs::read_to_string(&log).expect("read").matches("SIGUSR1").count();
+        let before = fs::read_to_string(&log)
+            .expect("read")
+            .matches("SIGUSR1")
+            .count();
         server.signal("USR1");
         // Answered behind the signal, or soon after it.
         for _ in 0..100 {
             server.connect().text("ping");
         }
-        let after = fs::read_to_string(&log).expect("read").matches("SIGUSR1").count();
+        let after = fs::read_to_string(&log)
+            .expect("read")
+            .matches("SIGUSR1")
+            .count();
         if before == after {
             break;
         }

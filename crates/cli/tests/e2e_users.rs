@@ -19,33 +19,155 @@ const MOST_RULES: usize = 8;
 
 /// Words of rules that both servers know. Patterns and keys are over the letters a and b.
 const RULES: &[&str] = &[
-    "allkeys", "resetkeys", "~*", "~a*", "~b", "~[ab]b", "%R~a", "%W~b*", "%RW~ab", "%R~*", "%W~*",
-    "+@all", "-@all", "allcommands", "nocommands", "+@read", "-@read", "+@write", "-@write",
-    "+@string", "-@string", "+@keyspace", "+@fast", "-@fast", "+@slow", "-@slow", "+@dangerous",
-    "-@dangerous", "+@admin", "-@admin", "+@connection", "-@connection", "+@transaction",
-    "-@blocking", "+@sortedset", "-@hash", "+get", "-get", "+set", "-set", "+client", "-client",
-    "+client|id", "-client|id", "+client|kill", "-client|kill", "+config", "-config|get",
-    "+config|get", "+acl", "-acl", "+acl|whoami", "-acl|list", "+select|0", "+ping|a", "+select",
-    "-select", "+mget", "+mset", "+command", "-command|count", "(+get ~a)", "(+@write %W~b)",
-    "(~ab +@all -set)", "clearselectors", "reset", "on", "off", "nopass", "resetpass", ">pw",
+    "allkeys",
+    "resetkeys",
+    "~*",
+    "~a*",
+    "~b",
+    "~[ab]b",
+    "%R~a",
+    "%W~b*",
+    "%RW~ab",
+    "%R~*",
+    "%W~*",
+    "+@all",
+    "-@all",
+    "allcommands",
+    "nocommands",
+    "+@read",
+    "-@read",
+    "+@write",
+    "-@write",
+    "+@string",
+    "-@string",
+    "+@keyspace",
+    "+@fast",
+    "-@fast",
+    "+@slow",
+    "-@slow",
+    "+@dangerous",
+    "-@dangerous",
+    "+@admin",
+    "-@admin",
+    "+@connection",
+    "-@connection",
+    "+@transaction",
+    "-@blocking",
+    "+@sortedset",
+    "-@hash",
+    "+get",
+    "-get",
+    "+set",
+    "-set",
+    "+client",
+    "-client",
+    "+client|id",
+    "-client|id",
+    "+client|kill",
+    "-client|kill",
+    "+config",
+    "-config|get",
+    "+config|get",
+    "+acl",
+    "-acl",
+    "+acl|whoami",
+    "-acl|list",
+    "+select|0",
+    "+ping|a",
+    "+select",
+    "-select",
+    "+mget",
+    "+mset",
+    "+command",
+    "-command|count",
+    "(+get ~a)",
+    "(+@write %W~b)",
+    "(~ab +@all -set)",
+    "clearselectors",
+    "reset",
+    "on",
+    "off",
+    "nopass",
+    "resetpass",
+    ">pw",
     // Refused by both.
-    "+nope", "+@nope", "+client|nope", "-select|0", "+client|kill|x", "%~a", "%X~a", "~a\tb", "foo",
-    "#12", "<other", "(on)", "(+nope)", "(+get", "",
+    "+nope",
+    "+@nope",
+    "+client|nope",
+    "-select|0",
+    "+client|kill|x",
+    "%~a",
+    "%X~a",
+    "~a\tb",
+    "foo",
+    "#12",
+    "<other",
+    "(on)",
+    "(+nope)",
+    "(+get",
+    "",
 ];
 
 /// Commands that both servers check alike.
 const TRIED: &[&str] = &[
-    "get KEY", "set KEY v", "set KEY v GET", "setnx KEY v", "getset KEY v", "getdel KEY",
-    "mget KEY KEY", "mset KEY v KEY v", "incr KEY", "incrbyfloat KEY 1", "append KEY v",
-    "strlen KEY", "getrange KEY 0 1", "setrange KEY 0 v", "del KEY KEY", "unlink KEY",
-    "exists KEY KEY", "type KEY", "keys *", "scan 0", "dbsize", "ping", "ping a", "echo a",
-    "select 0", "select 1", "info", "config get x", "config help", "client id", "client list",
-    "client kill x", "client info", "client setname x", "client pause 0", "client no-evict on",
-    "command", "command count", "command docs", "acl whoami", "acl list", "acl cat", "acl setuser x",
-    "acl log", "acl genpass", "auth x", "hello", "quit", "reset", "multi", "exec", "discard",
-    "watch KEY", "unwatch",
+    "get KEY",
+    "set KEY v",
+    "set KEY v GET",
+    "setnx KEY v",
+    "getset KEY v",
+    "getdel KEY",
+    "mget KEY KEY",
+    "mset KEY v KEY v",
+    "incr KEY",
+    "incrbyfloat KEY 1",
+    "append KEY v",
+    "strlen KEY",
+    "getrange KEY 0 1",
+    "setrange KEY 0 v",
+    "del KEY KEY",
+    "unlink KEY",
+    "exists KEY KEY",
+    "type KEY",
+    "keys *",
+    "scan 0",
+    "dbsize",
+    "ping",
+    "ping a",
+    "echo a",
+    "select 0",
+    "select 1",
+    "info",
+    "config get x",
+    "config help",
+    "client id",
+    "client list",
+    "client kill x",
+    "client info",
+    "client setname x",
+    "client pause 0",
+    "client no-evict on",
+    "command",
+    "command count",
+    "command docs",
+    "acl whoami",
+    "acl list",
+    "acl cat",
+    "acl setuser x",
+    "acl log",
+    "acl genpass",
+    "auth x",
+    "hello",
+    "quit",
+    "reset",
+    "multi",
+    "exec",
+    "discard",
+    "watch KEY",
+    "unwatch",
     // Errors of the question itself.
-    "get", "nope", "client nope",
+    "get",
+    "nope",
+    "client nope",
 ];
 
 fn key(random: &mut StdRng) -> String {
@@ -95,26 +217,35 @@ fn users_may_do_what_redis_lets_them() {
                     command.join(&b' '),
                     expected,
                     reply.clone(),
-                    elements(&rules).into_iter().find(|line| {
-                        line.windows(name.len() + 1).any(|part| part == format!("{name} ").as_bytes())
-                    }).unwrap_or_default(),
+                    elements(&rules)
+                        .into_iter()
+                        .find(|line| {
+                            line.windows(name.len() + 1)
+                                .any(|part| part == format!("{name} ").as_bytes())
+                        })
+                        .unwrap_or_default(),
                 ]
                 .map(|bytes| bytes.escape_ascii().to_string());
                 different.push(format!("{command}: {reply}, not {expected} for {rules}"));
             }
-            *(if reply == b"+OK\r\n" { &mut allowed } else { &mut refused }) += 1;
+            *(if reply == b"+OK\r\n" {
+                &mut allowed
+            } else {
+                &mut refused
+            }) += 1;
         }
     }
-    assert!(different.is_empty(), "{} like {:#?}", different.len(), &different[..different.len().min(40)]);
+    assert!(
+        different.is_empty(),
+        "{} like {:#?}",
+        different.len(),
+        &different[..different.len().min(40)]
+    );
     assert!(allowed > 1000 && refused > 1000, "{allowed}, {refused}");
 }
 
 /// Sends a command to both servers, which have to give the same reply.
-fn same<T: AsRef<[u8]>>(
-    theirs: &mut Connection,
-    ours: &mut Connection,
-    command: &[T],
-) -> Vec<u8> {
+fn same<T: AsRef<[u8]>>(theirs: &mut Connection, ours: &mut Connection, command: &[T]) -> Vec<u8> {
     let (expected, reply) = (theirs.call(command), ours.call(command));
     let shown: Vec<_> = command
         .iter()
@@ -233,7 +364,9 @@ fn a_stranger_gets_little_room() {
     fs::write(&file, "secret\n").expect("written");
     let file = file.to_str().expect("a path");
     let redis = Server::redis();
-    redis.connect().call(&["config", "set", "requirepass", "secret"]);
+    redis
+        .connect()
+        .call(&["config", "set", "requirepass", "secret"]);
     let tremula = Server::tremula(&["--threads", "1", "--password-file", file]);
     let (ours, theirs) = (&tremula, &redis);
     for bytes in [
@@ -284,7 +417,10 @@ fn hidden_keys_are_neither_returned_nor_counted() {
     let mut all = tremula.connect();
     set(&mut all, &["a1", "b1", "b2", "b3", "c1", "d1", "e1", "e2"]);
     for number in 0..2000 {
-        set(&mut all, &[&format!("hidden{number}"), &format!("z{number}")]);
+        set(
+            &mut all,
+            &[&format!("hidden{number}"), &format!("z{number}")],
+        );
     }
     let rules = "acl setuser some on nopass +@all %R:[b2,(c %R~e* %W:[d,(e";
     assert_eq!(all.text(rules), "+OK\r\n");
@@ -325,7 +461,10 @@ fn hidden_keys_are_neither_returned_nor_counted() {
         ("flushall", REFUSED),
         ("shape", REFUSED),
         ("delrange [d2 (e", ":1\r\n"),
-        ("delrange x y", "-ERR min or max not valid string range item\r\n"),
+        (
+            "delrange x y",
+            "-ERR min or max not valid string range item\r\n",
+        ),
     ] {
         assert_eq!(some.text(command), expected, "{command}");
     }
@@ -414,7 +553,9 @@ fn hidden_tables_and_mailboxes_are_refused() {
     let log = all.call(&["acl", "log", "100"]);
     for reason in ["table", "mailbox", "key"] {
         let entry = format!("${}\r\n{reason}\r\n", reason.len());
-        let is_there = log.windows(entry.len()).any(|part| part == entry.as_bytes());
+        let is_there = log
+            .windows(entry.len())
+            .any(|part| part == entry.as_bytes());
         assert!(is_there, "{reason}");
     }
 }
@@ -452,7 +593,10 @@ fn the_file_of_users_is_read_again_and_closes_only_who_changed() {
     };
     let (mut one, mut two, mut two_again) = (login("one"), login("two"), login("two"));
     let list = operator.text("client list");
-    assert!(list.contains(" user=one ") && list.contains(" user=default "), "{list}");
+    assert!(
+        list.contains(" user=one ") && list.contains(" user=default "),
+        "{list}"
+    );
 
     assert_eq!(operator.text("acl save"), "+OK\r\n");
     assert_eq!(operator.text("acl load"), "+OK\r\n");
@@ -499,7 +643,10 @@ fn removed_users_lose_their_connections() {
         connection
     };
     let (mut first, mut second, mut third) = (login(), login(), login());
-    assert_eq!(operator.text("client kill user nobody"), "-ERR No such user 'nobody'\r\n");
+    assert_eq!(
+        operator.text("client kill user nobody"),
+        "-ERR No such user 'nobody'\r\n"
+    );
     first.send(&encode(&["client", "kill", "user", "one"]));
     assert_eq!(first.reply().expect("a reply"), b":2\r\n", "not itself");
     ends(&mut second);
@@ -523,14 +670,21 @@ fn a_wrong_file_of_users_is_refused_at_the_start() {
     let path = folder.path().join("users.acl");
     let file = path.to_str().expect("a path");
     for (text, flag, expected) in [
-        ("user one on\nuser one off\n", "--acl-file", ":2: Duplicate user 'one'"),
+        (
+            "user one on\nuser one off\n",
+            "--acl-file",
+            ":2: Duplicate user 'one'",
+        ),
         ("\n", "--password-file", "its first line is empty"),
     ] {
         fs::write(&path, text).expect("written");
         let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
         let output = support::run(command.args(["serve", "--port", "0", flag, file]), b"");
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains(expected), "{error}");
+        assert!(
+            !output.status.success() && error.contains(expected),
+            "{error}"
+        );
     }
 }
 
@@ -545,6 +699,9 @@ fn failed_tries_are_logged() {
     client.text("acl setuser one on >pw");
     client.text("auth one guess");
     let line = log.next().expect("a line").expect("text");
-    assert!(line.contains("user one") && line.contains("addr=127.0.0.1"), "{line}");
+    assert!(
+        line.contains("user one") && line.contains("addr=127.0.0.1"),
+        "{line}"
+    );
     assert!(!line.contains("guess"), "{line}");
 }

@@ -187,7 +187,9 @@ fn serve(
         Ok(arguments) => level.set(arguments.log.log_level),
         Err(error) => tracing::warn!("the settings stay as they are: {error}"),
     };
-    server.survive_signals(on_hangup).map_err(Failure::Signals)?;
+    server
+        .survive_signals(on_hangup)
+        .map_err(Failure::Signals)?;
     load::load(&arguments.load, store.database(0), limit)?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&arguments.bind, arguments.protected_mode);

@@ -66,7 +66,12 @@ pub enum Format {
 #[command(next_help_heading = "Log")]
 pub struct LogArgs {
     /// Least serious events that are logged; read again from the file of settings on SIGHUP
-    #[arg(long, value_name = "LEVEL", default_value = "warn", hide_possible_values = false)]
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "warn",
+        hide_possible_values = false
+    )]
     pub log_level: Level,
 
     /// Form of a line

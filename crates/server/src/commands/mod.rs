@@ -307,7 +307,11 @@ fn check_user(
 ) -> Result<(), Failure> {
     let Some(user) = lent.session.identity.user() else {
         let is_open = command.flags.contains(&"no_auth");
-        return if is_open { Ok(()) } else { Err(Failure::NO_AUTH) };
+        return if is_open {
+            Ok(())
+        } else {
+            Err(Failure::NO_AUTH)
+        };
     };
     let Err(denial) = user.check(command, arguments) else {
         return Ok(());

@@ -215,9 +215,7 @@ fn has_few_keys(context: &Context<'_>, low: &Bound<Key>, high: &Bound<Key>) -> b
 
 pub(super) fn first(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     match View::of(context) {
-        None => {
-            reply_entry(context, |database| database.first())
-        }
+        None => reply_entry(context, |database| database.first()),
         Some(view) => seek(
             context,
             arguments,
@@ -230,9 +228,7 @@ pub(super) fn first(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
 
 pub(super) fn last(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     match View::of(context) {
-        None => {
-            reply_entry(context, |database| database.last())
-        }
+        None => reply_entry(context, |database| database.last()),
         Some(view) => seek(
             context,
             arguments,
@@ -246,9 +242,7 @@ pub(super) fn last(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 pub(super) fn next(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = Key::from(arguments.get(1));
     match View::of(context) {
-        None => {
-            reply_entry(context, |database| database.next(&key))
-        }
+        None => reply_entry(context, |database| database.next(&key)),
         Some(view) => seek(
             context,
             arguments,
@@ -262,9 +256,7 @@ pub(super) fn next(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
 pub(super) fn prev(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = Key::from(arguments.get(1));
     match View::of(context) {
-        None => {
-            reply_entry(context, |database| database.prev(&key))
-        }
+        None => reply_entry(context, |database| database.prev(&key)),
         Some(view) => seek(
             context,
             arguments,

@@ -110,7 +110,8 @@ fn variable(argument: &Arg) -> Option<String> {
 fn settings(command: &Command) -> impl Iterator<Item = &Arg> {
     command
         .get_arguments()
-        .filter(|argument| variable(argument).is_some() && argument.get_long() != Some(CONFIG))
+        .filter(|argument| !argument.is_hide_set() && variable(argument).is_some())
+        .filter(|argument| argument.get_long() != Some(CONFIG))
 }
 
 /// Parses a command line of `command`, which has [variables](with_variables). If it names a file of

@@ -163,5 +163,8 @@ fn every_setting_has_a_variable_and_help() {
     let table = table(&command);
     assert!(table.contains("| `port` | `TREMULA_PORT` | `6380` |"));
     let readme = include_str!("../../README.md");
-    assert!(readme.contains(&table), "the README has another table than:\n{table}");
+    assert!(
+        readme.contains(&table),
+        "the README has another table than:\n{table}"
+    );
 }
