@@ -19,7 +19,8 @@ fn value(server: &Server, name: &str) -> String {
     value.unwrap_or_else(|| panic!("{reply}")).to_owned()
 }
 
-/// A flag goes before the environment, the environment before the file, the file before the default.
+/// A flag goes before the environment, the environment before the file, the file before the
+/// default.
 #[test]
 fn a_running_server_has_its_settings_from_where_they_are_set_last() {
     let folder = tempfile::tempdir().expect("a folder");

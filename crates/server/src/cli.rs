@@ -122,7 +122,8 @@ enum Failure {
 /// Serves until the process is asked to stop. Returns success after an orderly end. A failure to
 /// start is printed in one line on standard error.
 ///
-/// On SIGHUP the settings are read again with `read_again`; of these, the level of the log is taken.
+/// On SIGHUP the settings are read again with `read_again`; of these, the level of the log is
+/// taken.
 #[must_use]
 pub fn run(
     arguments: ServeArgs,

@@ -38,8 +38,9 @@ fn total(meminfo: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// The least limit of memory of the control groups in `groups`, the text of `/proc/self/cgroup`, and
-/// of the groups around them. A group may be hidden from this process; then those around it count.
+/// The least limit of memory of the control groups in `groups`, the text of `/proc/self/cgroup`,
+/// and of the groups around them. A group may be hidden from this process; then those around it
+/// count.
 fn of_groups(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -11,9 +11,9 @@
 //! # Giving back
 //!
 //! Memory that is freed stays where it was: nodes wait in an index until the next operations there
-//! find that nobody reads them any more, and the allocator keeps pages for the thread that had them.
-//! So every thread of the server [tidies up](keep_tidy) after times of work, when there is little to
-//! do.
+//! find that nobody reads them any more, and the allocator keeps pages for the thread that had
+//! them. So every thread of the server [tidies up](keep_tidy) after times of work, when there is
+//! little to do.
 
 use crate::commands::Command;
 use crate::limits::MemoryLimits;
@@ -55,7 +55,7 @@ const LEAST_OF_BUFFERS: u64 = 1 << 20;
 
 /// The limit of all memory.
 pub(crate) struct Memory {
-    /// `u64::MAX` if there is none.
+    /// `u64::MAX` for no limit.
     limit: u64,
     /// What the buffers of clients may have beyond the limit.
     of_buffers: u64,
@@ -69,7 +69,7 @@ pub(crate) enum Room {
     Enough(Option<Promise>),
     /// Keys are being evicted. The client's turn is over, and it asks again in its next one.
     NotYet,
-    /// There is none, and none can be made.
+    /// No room is left, and none can be made.
     Short,
 }
 
@@ -171,8 +171,8 @@ impl Memory {
         if self.limit == u64::MAX || all <= SHORT_REQUEST {
             return Room::Enough(None);
         }
-        // Evictions keep pace with what arrives. Without them there is either room for all of it now
-        // or there will be none. A buffer that grows is copied, and then has twice the bytes.
+        // Evictions keep pace with what arrives. Without them there is either room for all of it
+        // now or there will be none. A buffer that grows is copied, and then has twice the bytes.
         let need = match server.store.evictor() {
             Some(_) if all as u64 <= self.limit => held,
             _ => all,
@@ -316,8 +316,8 @@ const QUIET_TICKS: u32 = 4;
 const QUIET: u64 = 1000;
 
 /// Gives memory back when there is little to do, for as long as the server runs. Each thread that
-/// holds memory runs this for itself, and for its thread apart; `tidies_store` on one of them, which
-/// also looks after the databases.
+/// holds memory runs this for itself, and for its thread apart; `tidies_store` on one of them,
+/// which also looks after the databases.
 pub(crate) async fn keep_tidy(server: &Arc<Shared>, tidies_store: bool) {
     let mut ticks = tokio::time::interval(TIDY_TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

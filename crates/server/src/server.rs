@@ -241,8 +241,8 @@ impl Server {
     }
 
     /// Keeps the signals that tell other servers to read their configuration or their logs again
-    /// from ending the process. SIGHUP calls `on_hangup`, and reads the file of users again; if it is
-    /// wrong, the users stay as they are. SIGUSR1 and SIGUSR2 are only logged.
+    /// from ending the process. SIGHUP calls `on_hangup`, and reads the file of users again; if it
+    /// is wrong, the users stay as they are. SIGUSR1 and SIGUSR2 are only logged.
     ///
     /// # Errors
     ///

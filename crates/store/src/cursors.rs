@@ -8,8 +8,8 @@
 //! their scan has moved on to another cursor. Then come cursors that no scan has resumed from,
 //! oldest first. A forgotten cursor stands for the beginning: its scan returns some elements again,
 //! as `SCAN` may, but misses none. This happens to a scan only if, since its last call,
-//! as many other scans as there may be cursors ([`MAX_CURSORS`] by default) have begun without going
-//! on, or their keys fill the bytes that there are ([`MAX_CURSOR_BYTES`]).
+//! as many other scans as there may be cursors ([`MAX_CURSORS`] by default) have begun without
+//! going on, or their keys fill the bytes that there are ([`MAX_CURSOR_BYTES`]).
 //!
 //! Scans that stop at the same key of the same database share a cursor, so that many clients that
 //! read only the first few keys take one entry.

@@ -11,14 +11,16 @@
 //!
 //! Several walkers go through the keys of all databases in order, and begin again behind the last
 //! one. They step over random numbers of keys, and each is twice as fast as the one before, so that
-//! they are soon far from each other. Each eviction looks at the keys that the next few walkers come
-//! to. The best candidates seen so far wait in a small pool, and the best of them goes, unless it has
-//! been used meanwhile. So all keys are looked at about equally often, whatever their distribution,
-//! and those of one eviction are from different places. The bias that is left: a key that is
-//! inserted behind the slow walkers has a round before they come to it.
+//! they are soon far from each other. Each eviction looks at the keys that the next few walkers
+//! come to. The best candidates seen so far wait in a small pool, and the best of them goes, unless
+//! it has been used meanwhile. So all keys are looked at about equally often, whatever their
+//! distribution, and those of one eviction are from different places. The bias that is left: a key
+//! that is inserted behind the slow walkers has a round before they come to it.
 
+use crate::keyspace::Keyspace;
+use crate::value_cache::ValueCache;
 use crate::values::Values;
-use crate::{DATABASES, Key, Store, Value};
+use crate::{DATABASES, Key, Value};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
@@ -193,10 +195,10 @@ impl Evictor {
     }
 
     /// Evicts one key with its value. Returns `false` if there are no keys. O(samples · log n).
-    pub(crate) fn evict(&self, store: &Store) -> bool {
+    pub(crate) fn evict(&self, keyspace: &Keyspace, cache: Option<&ValueCache>) -> bool {
         let mut sweep = self.sweep.lock();
         loop {
-            if !sweep.look(self, store) && sweep.pool.is_empty() {
+            if !sweep.look(self, keyspace) && sweep.pool.is_empty() {
                 return false;
             }
             let Some(best) = sweep.pool.pop() else {
@@ -207,8 +209,12 @@ impl Evictor {
             if !is_still {
                 continue;
             }
-            let values: Values<'_> = store.values(best.database);
-            let removed = store.database(best.database).remove(&best.key);
+            let values = Values {
+                keyspace,
+                cache,
+                number: best.database,
+            };
+            let removed = keyspace.database(best.database).remove(&best.key);
             if values.dropped(removed) {
                 self.accesses.forget(best.database, best.key.as_bytes());
                 self.evicted.fetch_add(1, Relaxed);
@@ -219,11 +225,11 @@ impl Evictor {
 }
 
 impl Sweep {
-    /// Looks at some keys, and puts the best candidates among them into the pool. Returns `false` if
-    /// no database has keys.
-    fn look(&mut self, evictor: &Evictor, store: &Store) -> bool {
+    /// Looks at some keys, and puts the best candidates among them into the pool. Returns `false`
+    /// if no database has keys.
+    fn look(&mut self, evictor: &Evictor, keyspace: &Keyspace) -> bool {
         for _ in 0..evictor.samples {
-            let Some((database, key)) = self.step(store) else {
+            let Some((database, key)) = self.step(keyspace) else {
                 return false;
             };
             let worth = evictor.worth(database, key.as_bytes());
@@ -247,7 +253,7 @@ impl Sweep {
     }
 
     /// Moves the next walker on, and returns the key that it comes to, with its database.
-    fn step(&mut self, store: &Store) -> Option<(usize, Key)> {
+    fn step(&mut self, keyspace: &Keyspace) -> Option<(usize, Key)> {
         let number = self.next;
         self.next = (number + 1) % WALKERS;
         self.steps += 1;
@@ -257,7 +263,7 @@ impl Sweep {
         for _ in 0..=DATABASES {
             self.stepped_over.clear();
             let low = walker.after.as_ref();
-            store.database(walker.database).scan(
+            keyspace.database(walker.database).scan(
                 KeyRange::new(
                     low.map_or(Bound::Unbounded, Bound::Excluded),
                     Bound::Unbounded,
@@ -369,8 +375,8 @@ impl Accesses {
     }
 }
 
-/// A number whose bits all depend on all bits of `seed`: the last step of splitmix64 (Steele et al.,
-/// "Fast splittable pseudorandom number generators", 2014).
+/// A number whose bits all depend on all bits of `seed`: the last step of splitmix64 (Steele et
+/// al., "Fast splittable pseudorandom number generators", 2014).
 fn mixed(seed: u64) -> u32 {
     let mut bits = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -381,7 +387,7 @@ fn mixed(seed: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Engine, StoreConfig};
+    use crate::{Engine, Store, StoreConfig};
 
     const KEYS: u32 = 1000;
 

@@ -189,7 +189,7 @@ impl Store {
     pub fn evict_one(&self) -> bool {
         self.evictor
             .as_ref()
-            .is_some_and(|evictor| evictor.evict(self))
+            .is_some_and(|evictor| evictor.evict(&self.keyspace, self.cache.as_ref()))
     }
 
     /// Frees what the databases have unlinked, as far as no thread is inside them. They do this by

@@ -1,8 +1,8 @@
 //! An allocator that counts how many bytes are in use, once somebody asks.
 //!
-//! A program installs [`CountingAllocator`] around the allocator that it uses anyway. Until somebody
-//! asks, an allocation pays for one load of a flag that no thread writes. There are two ways to
-//! count:
+//! A program installs [`CountingAllocator`] around the allocator that it uses anyway. Until
+//! somebody asks, an allocation pays for one load of a flag that no thread writes. There are two
+//! ways to count:
 //!
 //! - [`live_bytes`] is for measuring what a structure has asked for, without the slack of the
 //!   allocator that serves it. Every change goes to one counter, so the count is exact while no

@@ -416,7 +416,8 @@ fn values_that_the_cache_has_evicted_meanwhile_are_null() {
     assert!(next[1].starts_with(whole.as_bytes()));
 }
 
-/// What is freed goes back to the system without any more commands. A deep run looks at all engines.
+/// What is freed goes back to the system without any more commands. A deep run looks at all
+/// engines.
 #[test]
 fn memory_goes_back_after_a_flush() {
     let usual = ["aspen", "b_tree", "ca_tree"];
@@ -599,7 +600,7 @@ fn mailboxes_and_tables_have_quotas() {
             format!("-ERR there are 5 {what}, the limit of --max-{what}; {way_out} makes room\r\n");
         assert_eq!(other.text(&format!("{make} b2")), refused);
         assert_eq!(info(&mut one, what), 5);
-        // Whoever drops one, there is room again.
+        // When one is dropped, there is room again, also for others.
         assert!(!other.text(&format!("{drop} a0")).starts_with('-'));
         assert!(!one.text(&format!("{make} a3")).starts_with('-'));
     }

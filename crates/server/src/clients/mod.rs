@@ -153,9 +153,10 @@ impl Clients {
         self.close_largest(|held| held.staying.saturating_sub(self.buffer_limit));
     }
 
-    /// Closes the clients whose buffers are largest, until these have held as many bytes as `excess`
-    /// says, or none is left that may be closed. `CLIENT NO-EVICT` exempts a client. The connections
-    /// free the memory when their threads come to them; until then it counts as coming back.
+    /// Closes the clients whose buffers are largest, until these have held as many bytes as
+    /// `excess` says, or none is left that may be closed. `CLIENT NO-EVICT` exempts a client. The
+    /// connections free the memory when their threads come to them; until then it counts as coming
+    /// back.
     pub(crate) fn close_largest(&self, excess: impl FnOnce(Held) -> usize) {
         let _choice = lock(&self.choice);
         let bytes = excess(self.held());

@@ -1,6 +1,7 @@
 //! `ACL …`: users and what they may do.
 
-use super::table::{self, ADMIN, ANY_TIME, CATEGORIES, CLIENT, Command, NOTHING, NOTHING_OF_USERS};
+use super::reach::NOTHING_OF_USERS;
+use super::table::{self, ADMIN, ANY_TIME, CATEGORIES, CLIENT, Command, NOTHING};
 use super::{Context, Failure, Next, Outcome, apart, describe};
 use crate::clients::{Client, Ending};
 use crate::resp::{Arguments, number};

@@ -1,6 +1,7 @@
 //! `CLIENT …`: commands about connections, one's own and others'.
 
-use super::table::{ADMIN, ANY_TIME, CLIENT, CONNECTION, Command, NOTHING, NOTHING_OF_USERS};
+use super::reach::NOTHING_OF_USERS;
+use super::table::{ADMIN, ANY_TIME, CLIENT, CONNECTION, Command, NOTHING};
 use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe};
 use crate::apart::MANY;
 use crate::clients::{Client, Ending, Unblock};

@@ -172,7 +172,7 @@ impl<E> Drop for Gathered<E> {
 
 /// Where the entries come from.
 pub(super) enum Source {
-    /// At most so many entries that the user sees.
+    /// Up to this number of entries that the user sees.
     Walk(Walk, usize),
     /// Copies of one moment, which count as held.
     Copies {

@@ -1,12 +1,15 @@
 //! The table of commands.
 
+use super::reach::{
+    ALL_SEEN, EVERY_KEY, KeyReach, Keys, MAILBOX, NO_KEYS, NOTHING_OF_USERS, RANGE, Reach, SEEN,
+    TABLES, at, many_keys, one_key,
+};
 use super::{
     Context, Outcome, acl, client, connection, counters, describe, ets, info, keys, mailbox,
     ordered, scan, strings, transaction,
 };
 use crate::apart::{LONG, LONG_WORDS, MANY};
 use crate::resp::Arguments;
-use crate::users::Access;
 
 /// One command, or one subcommand of one.
 pub(crate) struct Command {
@@ -34,126 +37,7 @@ pub(crate) struct Command {
     pub(crate) subcommands: &'static [Command],
 }
 
-/// What of the data a command touches. A user may run it if all of that is open to him.
-pub(crate) struct Reach {
-    pub(crate) keys: KeyReach,
-    /// Whether the first argument names a mailbox.
-    pub(crate) mailbox: bool,
-}
-
-/// The keys that a command touches.
-pub(crate) enum KeyReach {
-    None,
-    /// Those among its arguments.
-    At(Keys),
-    /// Those between the bounds that are its first two arguments.
-    Range(Access),
-    /// Those that are open to the user, which the command sees to by itself: the others are as if
-    /// they were not there.
-    Seen,
-    /// All.
-    Every(Access),
-}
-
-/// Nothing that is open to some users and not to others.
-pub(super) const NOTHING_OF_USERS: Reach = keys_only(KeyReach::None);
-/// Tables, whose names are terms: whoever looks one up checks it, since there is no other way to one
-/// than [`Call`](super::ets).
-const TABLES: Reach = keys_only(KeyReach::None);
-const MAILBOX: Reach = Reach {
-    keys: KeyReach::None,
-    mailbox: true,
-};
-const SEEN: Reach = keys_only(KeyReach::Seen);
-const RANGE: Reach = keys_only(KeyReach::Range(Access::WRITE));
-/// Figures of all keys together.
-const ALL_SEEN: Reach = keys_only(KeyReach::Every(Access::READ));
-const EVERY_KEY: Reach = keys_only(KeyReach::Every(Access::WRITE));
-
-const fn at(keys: Keys) -> Reach {
-    keys_only(KeyReach::At(keys))
-}
-
-const fn keys_only(keys: KeyReach) -> Reach {
-    Reach {
-        keys,
-        mailbox: false,
-    }
-}
-
-/// The positions of the keys among the arguments; all zero if the command has no keys.
-pub(crate) struct Keys {
-    pub(crate) first: i64,
-    /// Counted from the end if negative.
-    pub(crate) last: i64,
-    pub(crate) step: i64,
-    /// What the command does with the keys, in Redis's words.
-    pub(crate) flags: &'static [&'static str],
-    pub(crate) notes: &'static str,
-}
-
 type Words = &'static [&'static str];
-
-impl Keys {
-    /// The keys among the arguments.
-    pub(crate) fn of<'a>(&self, arguments: Arguments<'a>) -> impl Iterator<Item = &'a [u8]> {
-        let count = i64::try_from(arguments.len()).unwrap_or(i64::MAX);
-        let last = if self.last < 0 {
-            count + self.last
-        } else {
-            self.last
-        };
-        let step = usize::try_from(self.step).unwrap_or(1).max(1);
-        (self.first..=last)
-            .step_by(step)
-            .filter_map(|at| usize::try_from(at).ok())
-            .map(move |at| arguments.get(at))
-    }
-
-    /// What the command does with the keys. As in Redis, a command that only tells whether a key is
-    /// there, or how long its value is, needs no more than a rule for the key.
-    pub(crate) fn access(&self, arguments: Arguments<'_>) -> Access {
-        let has = |flag| self.flags.contains(&flag);
-        // Only `SET` has these: it reads if it is asked for the value before.
-        let reads = has("access")
-            && (!has("variable_flags")
-                || arguments
-                    .skip(3)
-                    .any(|option| option.eq_ignore_ascii_case(b"get")));
-        Access {
-            read: reads,
-            write: has("insert") || has("update") || has("delete"),
-        }
-    }
-}
-
-static NO_KEYS: Keys = Keys {
-    first: 0,
-    last: 0,
-    step: 0,
-    flags: &[],
-    notes: "",
-};
-
-const fn one_key(flags: Words) -> Keys {
-    Keys {
-        first: 1,
-        last: 1,
-        step: 1,
-        flags,
-        notes: "",
-    }
-}
-
-const fn many_keys(step: i64, flags: Words) -> Keys {
-    Keys {
-        first: 1,
-        last: -1,
-        step,
-        flags,
-        notes: "",
-    }
-}
 
 /// Frequent sets of flags.
 const READ: Words = &["readonly"];

@@ -1,11 +1,11 @@
-//! What a command shows to a user from whom some keys are hidden.
+//! What a command shows to a user who may not read every key.
 
 use super::{Command, Context};
 use crate::users::User;
 use std::sync::Arc;
 use tremula_store::Key;
 
-/// The keys that a command shows to a user from whom some are hidden.
+/// The keys that a command shows to a user who may not read every key.
 pub(super) struct View {
     user: Arc<User>,
     command: &'static Command,

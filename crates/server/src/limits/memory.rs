@@ -10,9 +10,9 @@ pub const LEAST_MEMORY: Bytes = Bytes(4 << 20);
 /// Keys that an eviction looks at. Redis's `maxmemory-samples`.
 pub const MEMORY_SAMPLES: u8 = 5;
 
-/// Bytes of memory for which there is one place in the table of accesses, 4 bytes each: 1.6 % of the
-/// memory, and with entries of 128 bytes half of the keys have a place for themselves or share it
-/// with one other.
+/// Bytes of memory for which there is one place in the table of accesses, 4 bytes each: 1.6 % of
+/// the memory, and with entries of 128 bytes half of the keys have a place for themselves or share
+/// it with one other.
 const BYTES_A_PLACE: usize = 256;
 
 /// The least and the most places, so that small limits work and large ones cost little.
@@ -46,7 +46,7 @@ impl Default for MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// The limit, in bytes; `None` if there is none, because the flag says so, or because nothing
+    /// The limit, in bytes; `None` for no limit, because the flag says so, or because nothing
     /// says how much memory the machine has.
     pub(crate) fn limit(&self) -> Option<u64> {
         match self.max_memory {

@@ -91,7 +91,8 @@ impl Reply {
         }
     }
 
-    /// The bytes that are allocated, and those of long values, which may live on only for this reply.
+    /// The bytes that are allocated, and those of long values, which may live on only for this
+    /// reply.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity() + self.long_bytes
     }

@@ -1,9 +1,9 @@
 //! One definition of settings: the flags of `tremula serve`.
 //!
-//! A setting comes from its flag, else from its variable of the environment, else from the file that
-//! `--config` names, else it has its default. All four are made from the flag's definition: the
-//! variable of `--max-term` is `TREMULA_MAX_TERM`, and the key in the file is `max-term`. So there is
-//! one check of a value, one text of help, and one list of names.
+//! A setting comes from its flag, else from its variable of the environment, else from the file
+//! that `--config` names, else it has its default. All four are made from the flag's definition:
+//! the variable of `--max-term` is `TREMULA_MAX_TERM`, and the key in the file is `max-term`. So
+//! there is one check of a value, one text of help, and one list of names.
 //!
 //! The file is TOML, a key a setting, without sections:
 //!

@@ -1,7 +1,7 @@
 //! Users: who may run which commands, with which keys, tables and mailboxes.
 //!
-//! The words are Redis's (`ACL SETUSER`), and three kinds are added that Redis refuses: keys by range
-//! (`%R:[a,(b`), tables (`tables:pattern`) and mailboxes (`mailboxes:pattern`).
+//! The words are Redis's (`ACL SETUSER`), and three kinds are added that Redis refuses: keys by
+//! range (`%R:[a,(b`), tables (`tables:pattern`) and mailboxes (`mailboxes:pattern`).
 //!
 //! | file | holds |
 //! |---|---|
@@ -169,7 +169,7 @@ impl Users {
     fn write<T>(&self, write: impl FnOnce(&mut ByName) -> T) -> T {
         let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         let result = write(&mut by_name);
-        // Whoever reads the new number under the lock's order finds the new users.
+        // A connection that reads the new number looks its user up under the lock.
         self.generation.fetch_add(1, Ordering::Release);
         result
     }
@@ -205,7 +205,7 @@ impl Users {
         })
     }
 
-    /// Removes a user; `false` if there is none.
+    /// Removes a user; `false` if no user has this name.
     pub(crate) fn remove(&self, name: &[u8]) -> bool {
         self.write(|by_name| by_name.remove(name).is_some())
     }
@@ -304,8 +304,8 @@ impl Identity {
         self.is_free
     }
 
-    /// The user of the command that runs; `None` if the connection has not proved whose it is, or if
-    /// the user has been removed.
+    /// The user of the command that runs; `None` if the connection has not proved whose it is, or
+    /// if the user has been removed.
     pub(crate) fn user(&self) -> Option<&Arc<User>> {
         self.user.as_ref()
     }

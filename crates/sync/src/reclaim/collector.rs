@@ -278,8 +278,8 @@ impl Collector {
     }
 }
 
-/// Makes the calling thread take its turn at freeing garbage with the next structure that it leaves,
-/// instead of at some later one.
+/// Makes the calling thread take its turn at freeing garbage with the next structure that it
+/// leaves, instead of at some later one.
 pub fn turn_next() {
     Thread::current().until_turn.set(1);
 }

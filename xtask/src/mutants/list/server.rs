@@ -117,7 +117,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server_gives_messages_to_clients_that_left",
-        file: "crates/server/src/connection.rs",
+        file: "crates/server/src/connection/receive.rs",
         original: "        if had_to_wait && !lease.taken().is_empty() {",
         replacement: "        if !had_to_wait && !lease.taken().is_empty() {",
         why: "A message that is sent after the receiver's client has left is written to its dead socket, and lost.",
@@ -126,7 +126,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server_does_not_look_for_clients_that_sent_far_ahead",
-        file: "crates/server/src/connection.rs",
+        file: "crates/server/src/connection/receive.rs",
         original: "            while !has_ended_input(stream).await {",
         replacement: "            while stream.peer_addr().is_ok() || !has_ended_input(stream).await {",
         why: "A receiver that has sent more than is read ahead, and left, keeps the mailbox and its place among the clients.",

@@ -270,8 +270,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "table_of_a_file_is_the_servers",
         file: "crates/server/src/commands/ets/file.rs",
-        original: "call.owner.file2tab_unless_public(path(call, 1)?)",
-        replacement: "call.server.store.tables().file2tab(path(call, 1)?)",
+        original: "call.unchecked_owner().file2tab_unless_public(path)",
+        replacement: "call.server.store.tables().file2tab(path)",
         why: "A private table that comes back from a file is the server's, and nobody may use it.",
         checker: Checker {
             flavour: Flavour::Plain,
