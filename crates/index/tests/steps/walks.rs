@@ -74,7 +74,7 @@ pub(crate) fn a_walk_waits_for_no_writer<I: Index<u64, u64>>(make: fn() -> I) {
     }
     let (held, done) = (&AtomicBool::new(false), &AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let writer = scope.spawn(|| {
             index.steps().atomically(&[KeyRange::all()], &mut |step| {
                 // Splits parts while they are locked.
                 for key in 300..400 {
@@ -89,6 +89,7 @@ pub(crate) fn a_walk_waits_for_no_writer<I: Index<u64, u64>>(make: fn() -> I) {
             });
         });
         while !held.load(Ordering::Acquire) {
+            assert!(!writer.is_finished(), "the step panicked");
             thread::yield_now();
         }
         let mut parts = Vec::new();
