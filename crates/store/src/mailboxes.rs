@@ -105,7 +105,7 @@ struct Receiver {
 impl Mailboxes {
     /// No mailboxes.
     #[must_use]
-    pub const fn new(quotas: MailboxQuotas) -> Self {
+    pub fn new(quotas: MailboxQuotas) -> Self {
         Self {
             by_name: Mutex::new(BTreeMap::new()),
             quotas,
