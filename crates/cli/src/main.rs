@@ -73,16 +73,8 @@ fn main() -> ExitCode {
             error.exit()
         }
         Err(error) => {
-            // Prints one line with the error. `--help` has the rest.
-            let text = error.to_string();
-            let words: Vec<_> = text
-                .lines()
-                .take_while(|line| !line.is_empty())
-                .map(str::trim)
-                .collect();
-            let text = words.join(" ");
-            let text = text.strip_prefix("error: ").unwrap_or(&text);
-            eprintln!("error: {text}; see --help");
+            // `--help` has the rest.
+            eprintln!("error: {}; see --help", settings::in_one_line(&error));
             ExitCode::from(2)
         }
     }

@@ -288,19 +288,18 @@ fn times() -> u64 {
     }
 }
 
+/// A server whose clients are on two threads.
+fn server(engine: Engine) -> Server {
+    let name = engine.name();
+    Server::tremula(&["--engine", name, "--threads", "2", "--gather", "no"])
+}
+
 /// Several batches of the index's `range`, with at most the keys that are promised to be of one
 /// moment.
 #[test]
 fn histories_with_ranges_of_hundreds_of_keys_are_right() {
     for engine in served_engines() {
-        let server = Server::tremula(&[
-            "--engine",
-            engine.name(),
-            "--threads",
-            "2",
-            "--gather",
-            "no",
-        ]);
+        let server = server(engine);
         check(&server, engine, 150 * times(), 300, false);
         check(&server, engine, 10 * times(), ONE_MOMENT as u64, false);
     }
@@ -310,14 +309,7 @@ fn histories_with_ranges_of_hundreds_of_keys_are_right() {
 #[test]
 fn histories_with_longer_ranges_and_snapshots_are_right() {
     for engine in served_engines() {
-        let server = Server::tremula(&[
-            "--engine",
-            engine.name(),
-            "--threads",
-            "2",
-            "--gather",
-            "no",
-        ]);
+        let server = server(engine);
         check(&server, engine, 20 * times(), 2_500, true);
         check(&server, engine, 10 * times(), 2_500, false);
     }

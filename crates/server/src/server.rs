@@ -255,13 +255,15 @@ impl Server {
         self.runtime.spawn(async move {
             while hangups.recv().await.is_some() {
                 on_hangup();
-                if shared.users.file().is_some() {
+                if shared.users.have_files() {
                     match commands::reload(&shared, NO_CLIENT) {
-                        Ok(_) => tracing::warn!("SIGHUP: the file of users is read again"),
+                        Ok(_) => tracing::warn!("SIGHUP: the users are read again"),
                         Err(error) => tracing::warn!("SIGHUP: the users stay: {error}"),
                     }
                 } else {
-                    tracing::warn!("SIGHUP: there is no file of users to read again");
+                    tracing::warn!(
+                        "SIGHUP: there is no file of users or of a password to read again"
+                    );
                 }
             }
         });
@@ -303,12 +305,7 @@ impl Server {
 fn users(config: &Config) -> Result<Users, FileError> {
     let limits = &config.limits.users;
     let mut users = Users::new(limits.max_users, limits.max_acl_log);
-    if let Some(file) = &config.acl_file {
-        users.use_file(file.clone())?;
-    }
-    if let Some(file) = &config.password_file {
-        users.use_password_file(file)?;
-    }
+    users.use_files(config.acl_file.clone(), config.password_file.clone())?;
     Ok(users)
 }
 

@@ -179,6 +179,9 @@ fn clients_are_closed_by_every_filter() {
     ] {
         assert_eq!(operator.text(command), reply, "{command}");
     }
+    eventually("the others have left", || {
+        operator.text("CLIENT LIST").matches("\nid=").count() == 1
+    });
     assert_eq!(operator.text("CLIENT KILL TYPE normal SKIPME no"), ":1\r\n");
     assert_eq!(operator.reply(), None, "itself, after the reply");
 }

@@ -33,7 +33,7 @@ impl AtomQuotas {
 
 /// The address that stands for all that one machine may have: for all loopback addresses, and for
 /// all addresses of version 6 with the same first half.
-fn machine(address: IpAddr) -> IpAddr {
+pub(crate) fn machine(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(address) => {

@@ -194,11 +194,6 @@ impl Client {
         *lock(&self.user) = name;
     }
 
-    /// The address that the client comes from.
-    pub(crate) fn ip(&self) -> IpAddr {
-        self.peer.ip().to_canonical()
-    }
-
     /// Keeps the name (`part` 0) or the version (1) of the client's library.
     pub(crate) fn set_library(&self, part: usize, text: &[u8]) {
         lock(&self.library)[part] = text.into();

@@ -6,6 +6,7 @@ mod pause;
 
 use crate::limits::Limits;
 use atoms::AtomQuotas;
+pub(crate) use atoms::machine;
 pub(crate) use client::{Buffers, Client, Ending, State, Unblock};
 pub(crate) use pause::Pause;
 use std::cmp::Reverse;

@@ -6,7 +6,7 @@ use super::{Context, Failure, Next, Outcome, apart, describe};
 use crate::clients::{Client, Ending};
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
-use crate::users::{self, DEFAULT, Denial, FileError, Reason, Selector, SetError, is_name};
+use crate::users::{self, DEFAULT, Denial, FileError, Reason, Selector, SetError, name_problem};
 use std::sync::Arc;
 
 /// Bits of a generated password, if no other number is asked for, and the most.
@@ -171,9 +171,8 @@ fn cat(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
 
 fn setuser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(2);
-    if !is_name(name) {
-        let text = "ERR Usernames can't contain spaces or null characters";
-        return Err(Failure::Text(text));
+    if let Some(problem) = name_problem(name) {
+        return Err(owned(format!("ERR {problem}")));
     }
     let done = context.server.users.set(name, arguments.skip(3));
     done.map_err(|error| match error {
@@ -459,7 +458,9 @@ pub(super) fn authenticate(
         "{}: user {name} or the password is wrong",
         context.client.who()
     );
-    Err(Failure::WrongPassword(users.failed(context.client.ip())))
+    Err(Failure::WrongPassword(
+        users.failed(context.client.address()),
+    ))
 }
 
 /// Notes in the log that something was refused to the user of a client.

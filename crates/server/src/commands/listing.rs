@@ -172,8 +172,13 @@ impl<E> Drop for Gathered<E> {
 
 /// Where the entries come from.
 pub(super) enum Source {
-    /// Up to this number of entries that the user sees.
-    Walk(Walk, usize),
+    /// Up to `most` entries that the user sees.
+    Walk {
+        walk: Walk,
+        most: usize,
+        /// Which keys are shown; `None` if all are.
+        view: Option<View>,
+    },
     /// Copies of one moment, which count as held.
     Copies {
         copies: std::vec::IntoIter<(Key, Value)>,
@@ -190,9 +195,19 @@ impl Source {
         direction: Direction,
         most: usize,
     ) -> Self {
-        let hides = View::of(context).is_some();
-        let limit = if hides { usize::MAX } else { most };
-        Self::Walk(Walk::new(low, high, direction, limit), most)
+        let view = View::of(context);
+        let limit = if view.is_some() { usize::MAX } else { most };
+        let walk = Walk::new(low, high, direction, limit);
+        Self::Walk { walk, most, view }
+    }
+
+    fn shows(&self, key: &Key) -> bool {
+        match self {
+            Self::Walk {
+                view: Some(view), ..
+            } => view.shows(key),
+            _ => true,
+        }
     }
 }
 
@@ -213,8 +228,6 @@ pub(super) struct Listing<E> {
     /// The entry whose match goes on.
     current: Option<((Key, Value), Matching)>,
     page: Option<Page>,
-    /// Which keys are shown; `None` if all are.
-    view: Option<View>,
     seen: usize,
     gathered: Gathered<E>,
     /// The bytes of the reply.
@@ -246,7 +259,6 @@ impl<E: Element> Listing<E> {
             pattern,
             current: None,
             page,
-            view: View::of(context),
             seen: 0,
             gathered: Gathered::new(&context.server.gathering),
             bytes: 0,
@@ -260,8 +272,8 @@ impl<E: Element> Listing<E> {
             return Some(current);
         }
         let entry = match &mut self.source {
-            Source::Walk(_, most) if *most == self.seen && self.page.is_none() => None,
-            Source::Walk(walk, _) => {
+            Source::Walk { most, .. } if *most == self.seen && self.page.is_none() => None,
+            Source::Walk { walk, .. } => {
                 if walk.at_hand() == 0 {
                     // Copies a batch.
                     let entry = walk.next(context.database());
@@ -286,7 +298,7 @@ impl<E: Element> Listing<E> {
         let limits = &context.server.limits;
         let (longest, most) = (limits.max_output_buffer.0, limits.turn.max_gathered.0);
         while let Some((entry, mut matching)) = self.next(context) {
-            if self.view.as_ref().is_some_and(|view| !view.shows(&entry.0)) {
+            if !self.source.shows(&entry.0) {
                 if context.turn.spend(1) {
                     return Ok(None);
                 }

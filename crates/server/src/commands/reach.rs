@@ -31,6 +31,8 @@ pub(super) const NOTHING_OF_USERS: Reach = keys_only(KeyReach::None);
 /// Tables, whose names are terms: a command finds one only through a call of `ets`, which checks
 /// it.
 pub(super) const TABLES: Reach = keys_only(KeyReach::None);
+/// Mailboxes that are open to the user, which the command sees to by itself.
+pub(super) const MAILBOXES_SEEN: Reach = keys_only(KeyReach::None);
 pub(super) const MAILBOX: Reach = Reach {
     keys: KeyReach::None,
     mailbox: true,

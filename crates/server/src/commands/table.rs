@@ -1,8 +1,8 @@
 //! The table of commands.
 
 use super::reach::{
-    ALL_SEEN, EVERY_KEY, KeyReach, Keys, MAILBOX, NO_KEYS, NOTHING_OF_USERS, RANGE, Reach, SEEN,
-    TABLES, at, many_keys, one_key,
+    ALL_SEEN, EVERY_KEY, KeyReach, Keys, MAILBOX, MAILBOXES_SEEN, NO_KEYS, NOTHING_OF_USERS, RANGE,
+    Reach, SEEN, TABLES, at, many_keys, one_key,
 };
 use super::{
     Context, Outcome, acl, client, connection, counters, describe, ets, info, keys, mailbox,
@@ -341,7 +341,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.LEN name", "The number of messages in a mailbox"),
     Command::new("mailbox.info", 2, mailbox::info, READ_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.INFO name", "What a mailbox is like now, and what it has counted"),
-    Command::new("mailbox.list", 1, mailbox::list, READ, &[], NOTHING_OF_USERS)
+    Command::new("mailbox.list", 1, mailbox::list, READ, &[], MAILBOXES_SEEN)
         .docs("mailbox", "0.1.0", "O(mailboxes)", "MAILBOX.LIST", "The names of all mailboxes, in order"),
     Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[], MAILBOX)
         .docs("mailbox", "0.1.0", "O(n)", "MAILBOX.DROP name", "Drop a mailbox, and count the messages that were in it"),

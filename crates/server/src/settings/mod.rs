@@ -205,20 +205,24 @@ fn flags_of_file(
     Ok(flags)
 }
 
-/// The error of a setting, in one line, without the words that are for a command line.
+/// The error of a setting.
 fn wrong(file: &Path, error: &clap::Error) -> SettingsError {
+    SettingsError::Setting {
+        path: file.to_owned(),
+        problem: in_one_line(error),
+    }
+}
+
+/// An error of a command line in one line, without the advice that follows it.
+pub fn in_one_line(error: &impl ToString) -> String {
     let text = error.to_string();
     let words: Vec<_> = text
         .lines()
         .take_while(|line| !line.is_empty())
         .map(str::trim)
         .collect();
-    let problem = words.join(" ");
-    let problem = problem.strip_prefix("error: ").unwrap_or(&problem);
-    SettingsError::Setting {
-        path: file.to_owned(),
-        problem: problem.to_owned(),
-    }
+    let line = words.join(" ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
 fn read(file: &Path) -> Result<Table, SettingsError> {

@@ -1,5 +1,6 @@
 //! Failed tries to prove who one is, by address: each is answered later than the one before.
 
+use crate::clients::machine;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ pub(super) struct Failures {
 impl Failures {
     /// Counts a failed try. Returns how long its answer waits.
     pub(super) fn add(&mut self, address: IpAddr, now: Instant) -> Duration {
+        let address = machine(address);
         let is_old = |last: &Instant| now.saturating_duration_since(*last) >= FORGOTTEN;
         if self.by_address.len() >= ADDRESSES && !self.by_address.contains_key(&address) {
             self.by_address.retain(|_, (_, last)| !is_old(last));

@@ -1,6 +1,9 @@
 //! Users in a file: a line each, as `ACL LIST` shows them.
 
-use super::{ByName, DEFAULT, SetError, User, Users, has_blanks, join_selectors, words};
+use super::password::Password;
+use super::{
+    ByName, DEFAULT, LONGEST_WORD, SetError, User, Users, has_blanks, join_selectors, words,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -100,6 +103,9 @@ fn parse(path: &Path, text: &[u8], most_users: usize) -> Result<ByName, FileErro
         let name = parts
             .next()
             .ok_or_else(|| wrong("the name behind 'user' is missing".to_owned()))?;
+        if let Some(problem) = name_problem(name) {
+            return Err(wrong(problem));
+        }
         let mut user = User::new(name);
         if by_name.contains_key(name) {
             let name = name.escape_ascii();
@@ -119,15 +125,31 @@ fn parse(path: &Path, text: &[u8], most_users: usize) -> Result<ByName, FileErro
     Ok(by_name)
 }
 
+/// The password in the first line of a file.
+fn password(path: &Path) -> Result<Password, FileError> {
+    let text = read(path)?;
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let password = line.strip_suffix(b"\r").unwrap_or(line);
+    if password.is_empty() {
+        let path = path.to_owned();
+        return Err(FileError::NoPassword { path });
+    }
+    Ok(Password::of(password))
+}
+
 impl Users {
-    /// Takes the users of a file, in the place of all others. A default user who is not in the file
-    /// stays as he was at the start. From then on the file can be read and written again.
+    /// Takes the users of a file, and gives the default user the password in the first line of
+    /// another. From then on both can be read again, and the file of users written.
     ///
     /// # Errors
     ///
     /// [`FileError`], and then nothing has changed.
-    pub(crate) fn use_file(&mut self, path: PathBuf) -> Result<(), FileError> {
-        self.file = Some(path);
+    pub(crate) fn use_files(
+        &mut self,
+        users: Option<PathBuf>,
+        password: Option<PathBuf>,
+    ) -> Result<(), FileError> {
+        (self.file, self.password_file) = (users, password);
         self.load().map(drop)
     }
 
@@ -136,47 +158,37 @@ impl Users {
         self.file.as_deref()
     }
 
-    /// Gives the default user the password in the first line of a file, and no other.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError`], and then nothing has changed.
-    pub(crate) fn use_password_file(&self, path: &Path) -> Result<(), FileError> {
-        let text = read(path)?;
-        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let password = line.strip_suffix(b"\r").unwrap_or(line);
-        if password.is_empty() {
-            let path = path.to_owned();
-            return Err(FileError::NoPassword { path });
-        }
-        let word = [b">", password].concat();
-        let done = self.set(DEFAULT, [&b"resetpass"[..], &word].into_iter());
-        // The words are right, and there is a default user.
-        debug_assert_eq!(done, Ok(()));
-        Ok(())
+    /// Whether there is something to [`load`](Self::load).
+    pub(crate) fn have_files(&self) -> bool {
+        self.file.is_some() || self.password_file.is_some()
     }
 
-    /// Reads the file again. Returns the names of the users who are no longer what they were.
+    /// Reads the files again. Returns the names of the users who are no longer what they were.
+    ///
+    /// A default user who is not in the file stays as he is, so that such a file does not let
+    /// anybody in.
     ///
     /// # Errors
     ///
     /// [`FileError`], and then nothing has changed.
     pub(crate) fn load(&self) -> Result<Vec<Arc<[u8]>>, FileError> {
-        let Some(path) = &self.file else {
-            return Ok(Vec::new());
-        };
-        let mut read = parse(path, &read(path)?, self.most_users)?;
+        let from_file = |path: &PathBuf| parse(path, &read(path)?, self.most_users);
+        let from_file = self.file.as_ref().map(from_file).transpose()?;
+        let password = self.password_file.as_deref().map(password).transpose()?;
         Ok(self.write(|by_name| {
-            if !read.contains_key(DEFAULT) {
-                let default = Arc::new(User::default_user());
-                read.insert(Arc::clone(&default.name), default);
+            let mut next = from_file.unwrap_or_else(|| by_name.clone());
+            let default = next.get(DEFAULT).or_else(|| by_name.get(DEFAULT)).cloned();
+            let mut default = default.unwrap_or_else(|| Arc::new(User::default_user()));
+            if let Some(password) = password {
+                Arc::make_mut(&mut default).set_password(password);
             }
+            next.insert(Arc::clone(&default.name), default);
             let changed = by_name.iter().filter(|(name, user)| {
-                read.get(*name)
+                next.get(*name)
                     .is_none_or(|other| other.describe() != user.describe())
             });
             let changed = changed.map(|(name, _)| Arc::clone(name)).collect();
-            *by_name = read;
+            *by_name = next;
             changed
         }))
     }
@@ -217,7 +229,13 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether a name can be a user's.
-pub(crate) fn is_name(name: &[u8]) -> bool {
-    !name.is_empty() && !has_blanks(name)
+/// Why a name cannot be a user's, in Redis's words where it has them.
+pub(crate) fn name_problem(name: &[u8]) -> Option<String> {
+    if name.is_empty() || has_blanks(name) {
+        Some("Usernames can't contain spaces or null characters".to_owned())
+    } else if name.len() > LONGEST_WORD {
+        Some(format!("a username has at most {LONGEST_WORD} bytes"))
+    } else {
+        None
+    }
 }

@@ -30,7 +30,7 @@ mod user;
 pub(crate) use access::{Access, Interval};
 use failures::Failures;
 pub use file::FileError;
-pub(crate) use file::is_name;
+pub(crate) use file::name_problem;
 use log::Log;
 pub(crate) use log::{Entry, Reason};
 use password::Password;
@@ -49,6 +49,9 @@ pub(crate) const DEFAULT: &[u8] = b"default";
 
 /// Words that add something to a selector, selectors of a user, and passwords of a user.
 const MOST_RULES: usize = 1000;
+
+/// Bytes of a word that is kept, and of a name: more than any pattern that a person writes.
+const LONGEST_WORD: usize = 4 << 10;
 
 /// Why a word of `ACL SETUSER` is refused. The texts that Redis has are Redis's.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -83,6 +86,8 @@ pub(crate) enum RuleError {
     Range,
     #[error("there is no key between these bounds")]
     EmptyRange,
+    #[error("a word has at most {LONGEST_WORD} bytes")]
+    TooLong,
     #[error("a user has at most {MOST_RULES} rules of a kind")]
     TooMany,
 }
@@ -143,6 +148,7 @@ pub(crate) struct Users {
     log: Mutex<Log>,
     failures: Mutex<Failures>,
     file: Option<PathBuf>,
+    password_file: Option<PathBuf>,
     most_users: usize,
     most_entries: usize,
 }
@@ -157,6 +163,7 @@ impl Users {
             log: Mutex::default(),
             failures: Mutex::default(),
             file: None,
+            password_file: None,
             most_users,
             most_entries,
         }

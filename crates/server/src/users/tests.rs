@@ -110,6 +110,9 @@ fn users_and_rules_have_limits() {
     let last = many.last().expect("some").as_bytes().to_vec();
     let error = SetError::Rule(last, RuleError::TooMany);
     assert_eq!(set(&users, "u2", &many.join(" ")), Err(error));
+    let long = format!("~{}", "x".repeat(LONGEST_WORD));
+    let error = SetError::Rule(long.clone().into(), RuleError::TooLong);
+    assert_eq!(set(&users, "u2", &long), Err(error));
 }
 
 #[test]
@@ -148,7 +151,8 @@ fn a_file_is_taken_whole_or_not_at_all() {
     let text = "# comment\n\nuser one on >pw ~a* %R:[b,(c +get (+set ~x)\r\nuser default on nopass ~* +@all\n";
     fs::write(&path, text).expect("written");
     let mut users = users();
-    users.use_file(path.clone()).expect("a right file");
+    let done = users.use_files(Some(path.clone()), None);
+    done.expect("a right file");
     assert!(users.authenticate(b"one", b"pw").is_some());
     let before: Vec<_> = users.all().iter().map(|user| user.describe()).collect();
     users.save().expect("saved");
@@ -171,28 +175,39 @@ fn a_file_is_taken_whole_or_not_at_all() {
         assert_eq!(before, after, "{text}");
     }
     fs::write(&path, "user two on nopass\n").expect("written");
+    let default = line(&users, "default");
     let changed = users.load().expect("a right file");
-    assert_eq!(
-        changed,
-        [Arc::from(&b"default"[..]), Arc::from(&b"one"[..])]
-    );
-    assert!(users.get(b"one").is_none() && users.lets_anybody_in());
+    assert_eq!(changed, [Arc::from(&b"one"[..])]);
+    assert!(users.get(b"one").is_none());
+    assert_eq!(line(&users, "default"), default, "he is not in the file");
     fs::remove_file(&path).expect("removed");
     let error = users.load().expect_err("no file").to_string();
     assert!(error.starts_with(&path.display().to_string()), "{error}");
 }
 
+/// Also after a file of users without the default user is read again.
 #[test]
 fn a_password_file_locks_the_default_user() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("password");
-    let users = users();
+    let [path, file] = ["password", "users"].map(|name| folder.path().join(name));
+    let mut users = users();
     assert!(users.lets_anybody_in() && !users.has_passwords());
+    fs::write(&file, "user one on nopass\n").expect("written");
     fs::write(&path, "\nsecret\n").expect("written");
-    assert!(users.use_password_file(&path).is_err() && users.lets_anybody_in());
+    let done = users.use_files(Some(file), Some(path.clone()));
+    assert!(done.is_err() && users.lets_anybody_in() && users.get(b"one").is_none());
     fs::write(&path, "se cret\r\nmore\n").expect("written");
-    users.use_password_file(&path).expect("a password");
-    assert!(!users.lets_anybody_in() && users.has_passwords());
+    assert_eq!(
+        users.load().expect("a password").len(),
+        1,
+        "the default user"
+    );
+    assert!(users.load().expect("a password").is_empty(), "as before");
+    assert!(!users.lets_anybody_in() && users.has_passwords() && users.get(b"one").is_some());
     assert!(users.authenticate(b"default", b"se cret").is_some());
     assert!(users.authenticate(b"default", b"more").is_none());
+    fs::write(&path, "another\n").expect("written");
+    users.load().expect("a password");
+    assert!(users.authenticate(b"default", b"se cret").is_none());
+    assert!(users.authenticate(b"default", b"another").is_some());
 }

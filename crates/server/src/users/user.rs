@@ -4,7 +4,7 @@ use super::access::{Access, Interval, KeyRules};
 use super::names::Names;
 use super::password::Password;
 use super::permitted::Permitted;
-use super::{MOST_RULES, RuleError};
+use super::{LONGEST_WORD, MOST_RULES, RuleError};
 use crate::commands::{Command, KeyReach, interval_of};
 use crate::resp::Arguments;
 use std::sync::Arc;
@@ -55,6 +55,9 @@ impl Selector {
     fn add(&mut self, word: &[u8]) -> Result<(), RuleError> {
         if self.rules >= MOST_RULES {
             return Err(RuleError::TooMany);
+        }
+        if word.len() > LONGEST_WORD {
+            return Err(RuleError::TooLong);
         }
         self.rules += 1;
         match word {
@@ -244,6 +247,12 @@ impl User {
             }
             _ => self.selectors[0].apply(word),
         }
+    }
+
+    /// Makes this the only password.
+    pub(super) fn set_password(&mut self, password: Password) {
+        self.no_password = false;
+        self.passwords = vec![password];
     }
 
     fn add_password(&mut self, password: Password) -> Result<(), RuleError> {
