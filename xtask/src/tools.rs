@@ -20,6 +20,8 @@ pub(crate) enum Tool {
     Cpp,
     /// redis-server, redis-cli and redis-benchmark.
     Redis,
+    /// openssl, which makes certificates and speaks TLS.
+    OpenSsl,
     /// A Python with the Redis client in a virtual environment.
     Python,
     /// `escript`, which runs Erlang programs.
@@ -36,18 +38,20 @@ const REDIS: [Program; 3] = [
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
 ];
+const OPENSSL: [Program; 1] = [("openssl", "openssl")];
 const CPP: [Program; 1] = [("c++", "g++")];
 const ERLANG: [Program; 1] = [("escript", "erlang-base")];
 const CHROMIUM: [Program; 1] = [("chromium", "chromium")];
 const PYTHON: [Program; 1] = [("python3", "python3-venv")];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
         Self::Cpp,
         Self::Redis,
+        Self::OpenSsl,
         Self::Python,
         Self::Erlang,
         Self::Chromium,
@@ -61,6 +65,7 @@ impl Tool {
             Self::Nightly => nightly(log),
             Self::Cpp => programs(&CPP, log),
             Self::Redis => programs(&REDIS, log),
+            Self::OpenSsl => programs(&OPENSSL, log),
             Self::Erlang => programs(&ERLANG, log),
             Self::Chromium => programs(&CHROMIUM, log),
             Self::Python => python(workspace, log),

@@ -1,6 +1,7 @@
 //! The command line of `tremula serve`.
 
 use crate::limits::{Bytes, Limits};
+use crate::listen::{Listen, ListenArgs};
 use crate::load::{self, LoadArgs, LoadError};
 use crate::logs::{self, LogArgs, LogError};
 use crate::settings::SettingsError;
@@ -8,7 +9,6 @@ use crate::{Config, Server, StartError};
 use clap::ArgAction;
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,13 +32,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    pub bind: IpAddr,
-
-    /// Port to listen on; 0 picks a free one
-    #[arg(long, default_value_t = 6380)]
-    pub port: u16,
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: ListenArgs,
 
     /// Threads that serve clients, 1 to 1024 [default: one a core]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST_THREADS))]
@@ -174,7 +170,7 @@ fn serve(
         .quotas(quotas.mailboxes(), quotas.cursors());
     let store = Arc::new(Store::new(&stored)?);
     let config = Config {
-        address: SocketAddr::new(arguments.bind, arguments.port),
+        listen: Listen::from(&arguments.listen),
         threads,
         protected_mode: arguments.protected_mode,
         limits: arguments.limits,
@@ -193,15 +189,20 @@ fn serve(
         .map_err(Failure::Signals)?;
     load::load(&arguments.load, store.database(0), limit)?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
-    warn_if_exposed(&arguments.bind, arguments.protected_mode);
+    warn_if_exposed(&server, arguments.protected_mode);
     announce(&server, engine, threads).map_err(Failure::Print)?;
-    tracing::info!(address = %server.address(), %engine, threads, "ready");
+    tracing::info!(address = %server.listening(), %engine, threads, "ready");
     server.run(stop);
     tracing::info!("stopped");
     Ok(())
 }
 
-fn warn_if_exposed(address: &IpAddr, protected_mode: bool) {
+fn warn_if_exposed(server: &Server, protected_mode: bool) {
+    let listening = server.listening();
+    // Both have the same address.
+    let Some(address) = listening.plain.or(listening.tls).map(|at| at.ip()) else {
+        return;
+    };
     if address.is_loopback() {
         return;
     }
@@ -226,7 +227,7 @@ fn announce(server: &Server, engine: Engine, threads: usize) -> io::Result<()> {
         out,
         "tremula {} ready on {} (engine {engine}, {threads} thread{plural})",
         env!("CARGO_PKG_VERSION"),
-        server.address(),
+        server.listening(),
     )?;
     out.flush()
 }

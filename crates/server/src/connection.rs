@@ -4,6 +4,7 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
+mod handshake;
 mod receive;
 
 use crate::apart::{self, Job, LONG, free};
@@ -13,14 +14,13 @@ use crate::limits::REPLY_BATCH;
 use crate::memory::Room;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
+use crate::transport::{HANDSHAKE_RECORD, Socket, Stream};
 use crate::turn::{BYTES_PER_UNIT, Turn};
-use socket2::SockRef;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
 /// Bytes requested in one read, as in Redis, so that a deep pipeline takes one system call.
@@ -52,7 +52,9 @@ struct Connection {
     is_apart: bool,
     output: Reply,
     turn: Turn,
-    stream: Arc<TcpStream>,
+    stream: Stream,
+    /// Whether nothing of the client has been taken yet.
+    is_new: bool,
     /// The last look at the threads at which it asked whether it should move.
     seen: u32,
 }
@@ -101,14 +103,13 @@ impl Served {
     /// Begins to serve an admitted client.
     pub(crate) fn new(
         server: &Arc<Shared>,
-        stream: TcpStream,
+        stream: Stream,
         admission: Admission,
     ) -> io::Result<Box<Self>> {
-        let stream = Arc::new(stream);
-        let client = server.clients.connect(Arc::clone(&stream))?;
+        let client = server.clients.connect(Arc::clone(&stream.socket))?;
         let listed = Listed(Arc::clone(&server.clients), client.id);
         Ok(Box::new(Self {
-            connection: Connection::new(server, &client, &stream),
+            connection: Connection::new(server, &client, stream),
             _listed: listed,
             _admission: admission,
         }))
@@ -125,8 +126,13 @@ impl Served {
             Ok(to) => return to,
             Err(error) => {
                 tracing::debug!(client = connection.client.id, %error, "connection lost");
+                if error.kind() == ErrorKind::InvalidData {
+                    // TLS has sent an alert. Whether the client sees it makes no difference.
+                    let _ = Box::pin(connection.close()).await;
+                }
             }
         }
+        connection.stream.end();
         if let Some(begun) = connection.begun.take() {
             // It may hold much.
             free(LONG, begun);
@@ -147,17 +153,16 @@ impl Served {
     pub(crate) fn register_with(&mut self, handle: &Handle) -> io::Result<()> {
         let connection = &mut self.connection;
         // Another descriptor of the same socket, because this one stays until the other is ready.
-        let socket = SockRef::from(&*connection.stream).try_clone()?;
-        let _loop = handle.enter();
-        let stream = Arc::new(TcpStream::from_std(socket.into())?);
-        connection.client.set_stream(Arc::clone(&stream));
-        connection.stream = stream;
+        let socket = Arc::new(connection.stream.socket.watched_by(handle)?);
+        connection.client.set_socket(Arc::clone(&socket));
+        // The session goes along.
+        connection.stream.socket = socket;
         Ok(())
     }
 }
 
 impl Connection {
-    fn new(server: &Arc<Shared>, client: &Arc<Client>, stream: &Arc<TcpStream>) -> Self {
+    fn new(server: &Arc<Shared>, client: &Arc<Client>, stream: Stream) -> Self {
         Self {
             server: Arc::clone(server),
             client: Arc::clone(client),
@@ -171,17 +176,35 @@ impl Connection {
             is_apart: false,
             output: Reply::new(server.limits.max_output_buffer.0),
             turn: Turn::begin(server.limits.turn.time.0),
-            stream: Arc::clone(stream),
+            stream,
+            is_new: true,
             seen: 0,
         }
     }
 
     /// Returns the worker that it should move to; `None` at its end.
     async fn run(&mut self, worker: usize) -> io::Result<Option<usize>> {
+        let mut has_input = false;
+        if self.is_new && self.stream.is_encrypted() {
+            self.is_new = false;
+            // In a box, because every client costs the size of this future.
+            if !Box::pin(self.begin_tls()).await? {
+                return Ok(None);
+            }
+            has_input = !self.input.is_empty();
+        }
         loop {
-            if !self.read().await? {
+            if !has_input && !self.read().await? {
                 self.part().await?;
                 return Ok(None);
+            }
+            has_input = false;
+            if self.is_new {
+                self.is_new = false;
+                if self.input.first() == Some(&HANDSHAKE_RECORD) {
+                    Box::pin(self.refuse_tls()).await?;
+                    return Ok(None);
+                }
             }
             self.client.set_state(State::Working);
             loop {
@@ -208,7 +231,7 @@ impl Connection {
                         }
                     }
                     Pause::Paused => self.server.clients.pause.wait().await,
-                    // In a box, because every client costs the size of this future.
+                    // In a box too.
                     Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
                     Pause::Close => {
                         self.close().await?;
@@ -245,11 +268,13 @@ impl Connection {
 
     /// Shows what this connection holds.
     fn publish(&self) {
+        // With TLS, replies may be encrypted and not sent.
+        let encrypted = self.stream.unsent();
         let buffers = Buffers {
             unread: self.input.len() - self.consumed,
-            input: self.input.capacity(),
-            unsent: self.output.len(),
-            output: self.output.capacity(),
+            input: self.input.capacity() + self.stream.held(),
+            unsent: self.output.len() + encrypted,
+            output: self.output.capacity() + encrypted,
         };
         self.server.clients.publish(&self.client, buffers);
     }
@@ -278,7 +303,7 @@ impl Connection {
             if self.client.ending().is_some() {
                 return Ok(false);
             }
-            self.wait_until(TcpStream::poll_read_ready).await?;
+            self.wait_until_readable().await?;
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
             if !self.make_room().await {
@@ -295,7 +320,13 @@ impl Connection {
                     }
                     return Ok(true);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.release_buffers(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.release_buffers();
+                    // With TLS, much may have come and been no part of a command.
+                    if self.turn.spend_bytes(READ_SIZE) {
+                        self.give_way().await;
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -372,7 +403,8 @@ impl Connection {
     /// Runs a step of the first request on the thread apart. The whole connection goes there, but
     /// for its socket, which the worker watches.
     async fn run_apart(&mut self) -> Pause {
-        let idle = Self::new(&self.server, &self.client, &self.stream);
+        let socket = Stream::plain(Arc::clone(&self.stream.socket));
+        let idle = Self::new(&self.server, &self.client, socket);
         let mut connection = std::mem::replace(self, idle);
         let run = move || {
             connection.is_apart = true;
@@ -483,8 +515,16 @@ impl Connection {
 
     /// Sends what is written, but for the reply of a command that is not done.
     async fn send(&mut self) -> io::Result<()> {
-        while !self.output.unsent().is_empty() {
-            match self.stream.try_write(self.output.unsent()) {
+        loop {
+            let unsent = self.output.unsent();
+            let sent = if !unsent.is_empty() {
+                self.stream.try_write(unsent)
+            } else if self.stream.unsent() > 0 {
+                self.stream.try_flush().map(|()| 0)
+            } else {
+                return Ok(());
+            };
+            match sent {
                 Ok(sent) => {
                     self.output.sent(sent);
                     if self.turn.spend_bytes(sent) {
@@ -495,23 +535,26 @@ impl Connection {
                     self.client.is_active();
                     self.client.set_state(State::Waiting);
                     self.publish();
-                    self.wait_until(TcpStream::poll_write_ready).await?;
+                    self.wait_until(Socket::poll_write_ready).await?;
                     self.client.set_state(State::Working);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+    }
+
+    async fn wait_until_readable(&mut self) -> io::Result<()> {
+        self.wait_until(Socket::poll_read_ready).await
     }
 
     /// Waits until the socket is ready. If other clients ran meanwhile, the next turn begins.
     async fn wait_until(
         &mut self,
-        is_ready: fn(&TcpStream, &mut task::Context<'_>) -> Poll<io::Result<()>>,
+        is_ready: fn(&Socket, &mut task::Context<'_>) -> Poll<io::Result<()>>,
     ) -> io::Result<()> {
         let mut has_waited = false;
         std::future::poll_fn(|context| {
-            let poll = is_ready(&self.stream, context);
+            let poll = is_ready(&self.stream.socket, context);
             has_waited |= poll.is_pending();
             poll
         })
@@ -525,14 +568,16 @@ impl Connection {
     /// Ends the output and waits a little until the client has seen it.
     async fn close(&mut self) -> io::Result<()> {
         self.input = Vec::new();
-        SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write)?;
+        self.stream.end();
+        let socket = &self.stream.socket;
+        socket.shutdown(std::net::Shutdown::Write)?;
         let linger = async {
             // Not within this future, because every client costs its size.
             let mut ignored = vec![0; 4 << 10];
             let mut left = LINGER_BYTES;
             while left > 0 {
-                self.stream.readable().await?;
-                match self.stream.try_read(&mut ignored) {
+                socket.readable().await?;
+                match socket.try_read(&mut ignored) {
                     Ok(0) => break,
                     Ok(read) => left = left.saturating_sub(read),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => (),

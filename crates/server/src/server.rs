@@ -1,30 +1,31 @@
-//! The server: a listener, worker threads, and an orderly end.
+//! The server: listeners, worker threads, and an orderly end.
 //!
-//! One thread accepts connections and hands each socket to a worker. It is also the
+//! One thread [accepts](accept) connections and hands each socket to a worker. It is also the
 //! [keeper](crate::keeper) of workers and clients. A worker is a thread with its own event loop, so
 //! that serving a client takes no lock and wakes no other thread. Clients
 //! [gather](crate::gather) on few workers. All workers share the keyspace.
 
-use crate::clients::{Admission, Clients};
+mod accept;
+
+use crate::clients::{Admission, Clients, Handshakes};
 use crate::commands::{self, Denied, Gathering};
 use crate::connection::Served;
-use crate::descriptors::{self, Spare, Throttle, TooFew};
+use crate::descriptors::{self, TooFew};
 use crate::gather::{Peer, Threads};
 use crate::keeper::{self, TICK};
 use crate::limits::Limits;
+use crate::listen::{Listen, ListenError, Listeners, Listening};
 use crate::memory::{self, Memory};
+use crate::transport::{Certificates, Incoming, Session, Stream};
 use crate::users::{FileError, Users};
-use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
-use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -38,21 +39,14 @@ use tremula_sync::counting_allocator::pass_on;
 /// commonly wait ten seconds before they kill.
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// How many checks of keepalive stay unanswered before a client counts as gone. They come at a
-/// third of the time of silence before the first one, as in Redis.
-const KEEPALIVE_PROBES: u32 = 3;
-
 /// The id of no client.
 const NO_CLIENT: u64 = 0;
-
-/// How long the server pauses accepting after it could not.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address to listen on; port 0 picks a free one.
-    pub address: SocketAddr,
+    /// Where to listen.
+    pub listen: Listen,
     /// Worker threads, at least one.
     pub threads: usize,
     /// Whether clients from other machines are refused.
@@ -79,7 +73,10 @@ pub(crate) struct Shared {
     pub(crate) stats: Stats,
     pub(crate) gathering: Arc<Gathering>,
     pub(crate) started: Instant,
-    pub(crate) address: SocketAddr,
+    pub(crate) listening: Listening,
+    /// What TLS begins sessions with, if the server listens for any.
+    pub(crate) certificates: Option<Certificates>,
+    pub(crate) handshakes: Handshakes,
     pub(crate) threads: Threads,
     pub(crate) protected_mode: bool,
     pub(crate) table_directory: Option<PathBuf>,
@@ -98,14 +95,9 @@ pub(crate) struct Stats {
 /// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The server cannot listen on the address.
-    #[error("cannot listen on {address}: {source}; choose another with --bind and --port")]
-    Listen {
-        /// The requested address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
+    /// The server cannot listen where it should.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// A thread or its event loop could not be created.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
@@ -120,7 +112,7 @@ pub enum StartError {
 /// A server that listens, and serves clients once it [runs](Self::run).
 pub struct Server {
     runtime: Runtime,
-    listener: TcpListener,
+    listeners: Listeners,
     /// What the workers' clients come through. A worker ends when its sender is dropped and its
     /// clients have left.
     workers: Vec<Arrivals>,
@@ -140,36 +132,28 @@ pub(crate) enum Arrival {
 
 /// A new client.
 pub(crate) struct Socket {
-    stream: std::net::TcpStream,
+    incoming: Incoming,
+    /// Its part in TLS, which has not begun; `None` without encryption.
+    session: Option<Box<Session>>,
     admission: Admission,
 }
 
 impl Server {
-    /// Listens on the configured address and starts the workers. If the system lets the process
+    /// Listens at the configured places and starts the workers. If the system lets the process
     /// open too few files for [`Limits::max_clients`], it raises the soft limit, or else logs a
     /// warning and takes fewer clients.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the address is not available, or if there are no resources for the threads
-    /// or for a single client.
+    /// [`StartError`] if a place to listen at is not available, if a file is wrong, or if there are
+    /// no resources for the threads or for a single client.
     pub fn bind(mut config: Config, store: Arc<Store>) -> Result<Self, StartError> {
         let threads = config.threads.max(1);
         descriptors::fit(&mut config.limits, threads)?;
         let users = users(&config)?;
         let runtime = event_loop()?;
-        let listen = async {
-            let listener = TcpListener::bind(config.address).await?;
-            let address = listener.local_addr()?;
-            Ok((listener, address))
-        };
-        let (listener, address) =
-            runtime
-                .block_on(listen)
-                .map_err(|source| StartError::Listen {
-                    address: config.address,
-                    source,
-                })?;
+        let listen = Listeners::bind(&config.listen);
+        let (listeners, listening, certificates) = runtime.block_on(listen)?;
         let prepared: Vec<_> = (0..threads)
             .map(|_| Worker::new())
             .collect::<Result<_, _>>()?;
@@ -185,7 +169,9 @@ impl Server {
             stats: Stats::default(),
             gathering: Arc::default(),
             started: Instant::now(),
-            address,
+            listening,
+            certificates,
+            handshakes: Handshakes::default(),
             protected_mode: config.protected_mode,
             table_directory: config.table_directory,
         });
@@ -195,17 +181,17 @@ impl Server {
         let workers = workers.collect::<Result<_, _>>()?;
         Ok(Self {
             runtime,
-            listener,
+            listeners,
             workers,
             finished,
             shared,
         })
     }
 
-    /// The address that the server listens on.
+    /// Where the server listens.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.shared.address
+    pub fn listening(&self) -> &Listening {
+        &self.shared.listening
     }
 
     /// Serves until `stop` is ready. Then accepts no more clients, answers what has arrived, and
@@ -213,7 +199,7 @@ impl Server {
     pub fn run(self, stop: impl Future<Output = ()>) {
         let Self {
             runtime,
-            listener,
+            listeners,
             workers,
             finished,
             shared,
@@ -221,13 +207,13 @@ impl Server {
         let count = workers.len();
         runtime.block_on(async {
             tokio::select! {
-                () = accept(&listener, &workers, &shared) => (),
+                () = accept::accept(&listeners, &workers, &shared) => (),
                 () = keeper::keep(&shared) => (),
                 () = memory::keep_tidy(&shared, true) => (),
                 () = stop => (),
             }
         });
-        drop(listener);
+        drop(listeners);
         drop(workers);
         shared.clients.close();
         let deadline = Instant::now() + DRAIN_TIME;
@@ -241,8 +227,8 @@ impl Server {
     }
 
     /// Keeps the signals that tell other servers to read their configuration or their logs again
-    /// from ending the process. SIGHUP calls `on_hangup`, and reads the file of users again; if it
-    /// is wrong, the users stay as they are. SIGUSR1 and SIGUSR2 are only logged.
+    /// from ending the process. SIGHUP calls `on_hangup`, and reads the files of users and of TLS
+    /// again; what is wrong stays as it was. SIGUSR1 and SIGUSR2 are only logged.
     ///
     /// # Errors
     ///
@@ -255,16 +241,7 @@ impl Server {
         self.runtime.spawn(async move {
             while hangups.recv().await.is_some() {
                 on_hangup();
-                if shared.users.have_files() {
-                    match commands::reload(&shared, NO_CLIENT) {
-                        Ok(_) => tracing::warn!("SIGHUP: the users are read again"),
-                        Err(error) => tracing::warn!("SIGHUP: the users stay: {error}"),
-                    }
-                } else {
-                    tracing::warn!(
-                        "SIGHUP: there is no file of users or of a password to read again"
-                    );
-                }
+                read_again(&shared);
             }
         });
         for (name, kind) in [
@@ -301,6 +278,27 @@ impl Server {
     }
 }
 
+/// Reads the files of users and of TLS again, and says so in the log.
+fn read_again(shared: &Shared) {
+    if shared.users.have_files() {
+        match commands::reload(shared, NO_CLIENT) {
+            Ok(_) => tracing::warn!("SIGHUP: the users are read again"),
+            Err(error) => tracing::warn!("SIGHUP: the users stay: {error}"),
+        }
+    }
+    if let Some(certificates) = &shared.certificates {
+        match certificates.reload() {
+            Ok(()) => tracing::warn!("SIGHUP: the certificates are read again"),
+            Err(error) => tracing::warn!("SIGHUP: the certificates stay: {error}"),
+        }
+    }
+    if !shared.users.have_files() && shared.certificates.is_none() {
+        tracing::warn!(
+            "SIGHUP: there is no file of users, of a password or of a certificate to read again"
+        );
+    }
+}
+
 /// The users at the start.
 fn users(config: &Config) -> Result<Users, FileError> {
     let limits = &config.limits.users;
@@ -318,102 +316,6 @@ fn event_loop() -> Result<Runtime, StartError> {
         .on_thread_stop(pass_on)
         .build()
         .map_err(StartError::Worker)
-}
-
-/// Accepts clients for ever.
-async fn accept(listener: &TcpListener, workers: &[Arrivals], shared: &Shared) {
-    let mut spare = Spare::new();
-    let mut throttle = Throttle::default();
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => welcome(stream, peer, workers, shared),
-            Err(error) => {
-                if let Some(count) = throttle.count(Instant::now()) {
-                    tracing::warn!(%error, count, "cannot accept clients");
-                }
-                if descriptors::is_exhausted(&error) {
-                    spare.give_up();
-                    turn_away(listener, shared).await;
-                    spare.take_back();
-                } else {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-}
-
-/// Answers the next waiting client that there is no descriptor for it, with the one that was kept
-/// in reserve. If another thread has taken that one, waits a little.
-async fn turn_away(listener: &TcpListener, shared: &Shared) {
-    tokio::select! {
-        biased;
-        accepted = listener.accept() => match accepted {
-            Ok((stream, _)) => {
-                shared.stats.connections.fetch_add(1, Relaxed);
-                shared.stats.rejected.fetch_add(1, Relaxed);
-                refuse(stream, EXHAUSTED);
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        },
-        // The client may have gone.
-        () = tokio::time::sleep(ACCEPT_PAUSE) => (),
-    }
-}
-
-/// Hands an accepted client to a worker, or refuses it.
-fn welcome(stream: TcpStream, peer: SocketAddr, workers: &[Arrivals], shared: &Shared) {
-    shared.stats.connections.fetch_add(1, Relaxed);
-    let is_local = is_local(peer.ip());
-    let limits = &shared.limits;
-    let reserved = if is_local {
-        limits.clients.reserved_clients
-    } else {
-        0
-    };
-    let admission = shared.clients.admit(limits.max_clients + reserved);
-    let refusal = if shared.protected_mode && !is_local && shared.users.lets_anybody_in() {
-        Some(PROTECTED)
-    } else if admission.is_none() {
-        Some("-ERR max number of clients reached\r\n")
-    } else {
-        None
-    };
-    if let Some(text) = refusal {
-        shared.stats.rejected.fetch_add(1, Relaxed);
-        refuse(stream, text);
-    } else if let (Some(admission), Ok(stream)) = (admission, stream.into_std()) {
-        let next = shared.threads.next();
-        if let Some(worker) = workers.get(next) {
-            shared.threads.pulse(next).clients.fetch_add(1, Relaxed);
-            // Cannot fail: a worker ends only after its sender is dropped.
-            let _ = worker.send(Arrival::New(Socket { stream, admission }));
-        }
-    }
-}
-
-/// The answer to a client for which the system has no descriptor.
-const EXHAUSTED: &str =
-    "-ERR max number of clients reached: the server can open no more files (ulimit -n)\r\n";
-
-/// The refusal of other machines' clients in protected mode: Redis's code, Tremula's remedies.
-const PROTECTED: &str = "-DENIED Tremula is running in protected mode because the default user has \
-    no password. In this mode connections are only accepted from the loopback interface. If you \
-    want to connect from other machines, give that user a password (--password-file, --acl-file \
-    or ACL SETUSER), or restart the server with '--protected-mode no' if nobody else can reach \
-    it.\r\n";
-
-fn is_local(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
-/// Sends a client the reason why it is not served, and hangs up. The text fits into the empty
-/// buffer of a new socket, so this does not wait.
-fn refuse(stream: TcpStream, text: &str) {
-    if let Ok(mut stream) = stream.into_std() {
-        // The client may be gone already.
-        let _ = stream.write_all(text.as_bytes());
-    }
 }
 
 /// A worker that has not started.
@@ -521,17 +423,12 @@ async fn serve(arrival: Arrival, departure: Departure) {
 }
 
 fn open(socket: Socket, shared: &Arc<Shared>) -> io::Result<Box<Served>> {
-    let stream = TcpStream::from_std(socket.stream)?;
-    // Replies are sent whole, so waiting for more data would only delay them.
-    stream.set_nodelay(true)?;
     let silence = Duration::from_secs(shared.limits.clients.tcp_keepalive);
-    if !silence.is_zero() {
-        let keepalive = TcpKeepalive::new()
-            .with_time(silence)
-            .with_interval((silence / KEEPALIVE_PROBES).max(Duration::from_secs(1)))
-            .with_retries(KEEPALIVE_PROBES);
-        SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-    }
+    let opened = Arc::new(socket.incoming.open(silence)?);
+    let stream = match socket.session {
+        None => Stream::plain(opened),
+        Some(session) => Stream::encrypted(opened, session),
+    };
     Served::new(shared, stream, socket.admission)
 }
 
@@ -552,7 +449,13 @@ pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> A
         stats: Stats::default(),
         gathering: Arc::default(),
         started: Instant::now(),
-        address: ([127, 0, 0, 1], 0).into(),
+        listening: Listening {
+            plain: Some(([127, 0, 0, 1], 0).into()),
+            tls: None,
+            unix: None,
+        },
+        certificates: None,
+        handshakes: Handshakes::default(),
         protected_mode: true,
         table_directory: None,
     })
@@ -567,6 +470,7 @@ mod tests {
     use super::*;
     use crate::gather::Judge;
     use crate::keeper::Watched;
+    use tokio::net::{TcpListener, TcpStream};
     use tremula_store::Engine;
 
     /// How long the test may take on a busy machine.

@@ -140,7 +140,7 @@ const STEPS: [Step; 14] = [
     Step {
         name: "e2e",
         about: "the real server with redis-cli, redis-benchmark, redis-server and the Python client",
-        tools: &[Tool::Redis, Tool::Python],
+        tools: &[Tool::Redis, Tool::OpenSsl, Tool::Python],
         is_deep: false,
         run: tests::e2e,
     },
@@ -332,7 +332,7 @@ mod unit_tests {
             let only: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
             tools_of(&choose(&only, true).unwrap())
         };
-        assert_eq!(tools(&["e2e"]), [Tool::Redis, Tool::Python]);
+        assert_eq!(tools(&["e2e"]), [Tool::Redis, Tool::OpenSsl, Tool::Python]);
         assert_eq!(tools(&["unit"]), []);
         assert_eq!(tools(&["tools"]), Tool::ALL);
         assert_eq!(tools(&["tools", "fmt"]), [Tool::Rustfmt]);

@@ -5,6 +5,7 @@
 
 pub(crate) mod ets;
 pub(crate) mod resp;
+pub(crate) mod tls;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,6 +25,7 @@ pub(crate) fn root() -> PathBuf {
 /// A running server, killed when dropped.
 pub(crate) struct Server {
     child: Child,
+    /// The first place where it listens; port 0 if that is a unix socket.
     pub(crate) address: SocketAddr,
     /// The line by which the server said that it was ready.
     pub(crate) ready_line: String,
@@ -48,10 +50,10 @@ impl Server {
         BufReader::new(stdout)
             .read_line(&mut ready_line)
             .expect("a line on its output");
-        let address = ready_line
-            .split(' ')
-            .find_map(|word| word.parse().ok())
-            .unwrap_or_else(|| panic!("no address in {ready_line:?}"));
+        let places = ready_line.split_once(" ready on ");
+        let (_, places) = places.unwrap_or_else(|| panic!("it is not ready: {ready_line:?}"));
+        let address = places.split(' ').next().and_then(|word| word.parse().ok());
+        let address = address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         Self {
             child,
             address,

@@ -3,17 +3,16 @@
 use super::lock;
 use crate::commands::Command;
 use crate::resp::Protocol;
+use crate::transport::{Address, Socket};
 use crate::users::DEFAULT;
-use socket2::SockRef;
 use std::fmt::Write;
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 /// Why the server closes a client's connection.
@@ -96,11 +95,11 @@ pub(crate) struct Client {
     pub(crate) id: u64,
     /// Shared with the connection, which replaces it when it moves. Other threads use it only under
     /// the lock.
-    stream: Mutex<Arc<TcpStream>>,
+    socket: Mutex<Arc<Socket>>,
     /// The number of the worker that serves it.
     worker: AtomicUsize,
-    pub(super) peer: SocketAddr,
-    pub(super) local: SocketAddr,
+    peer: Address,
+    local: Address,
     connected: Instant,
     name: Mutex<Vec<u8>>,
     /// The name of the user whose connection it is; the default user's if it has not said so.
@@ -133,13 +132,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(id: u64, stream: Arc<TcpStream>) -> std::io::Result<Self> {
+    pub(super) fn new(id: u64, socket: Arc<Socket>) -> std::io::Result<Self> {
+        let (peer, local) = socket.addresses()?;
         Ok(Self {
             id,
             worker: AtomicUsize::new(0),
-            peer: stream.peer_addr()?,
-            local: stream.local_addr()?,
-            stream: Mutex::new(stream),
+            peer,
+            local,
+            socket: Mutex::new(socket),
             connected: Instant::now(),
             name: Mutex::default(),
             user: Mutex::new(DEFAULT.into()),
@@ -174,8 +174,8 @@ impl Client {
     }
 
     /// Puts another descriptor of the socket in the place of the one so far.
-    pub(crate) fn set_stream(&self, stream: Arc<TcpStream>) {
-        *lock(&self.stream) = stream;
+    pub(crate) fn set_socket(&self, socket: Arc<Socket>) {
+        *lock(&self.socket) = socket;
     }
 
     pub(crate) fn name(&self) -> Vec<u8> {
@@ -206,11 +206,11 @@ impl Client {
 
     /// The address of the client, or the server's address that it came to, as `CLIENT LIST` has it.
     pub(crate) fn has_address(&self, address: &[u8], local: bool) -> bool {
-        let own = if local { self.local } else { self.peer };
+        let own = if local { &self.local } else { &self.peer };
         own.to_string().as_bytes() == address
     }
 
-    /// The address that the client came from.
+    /// The address that the client came from; this machine's if it came to a unix socket.
     pub(crate) fn address(&self) -> IpAddr {
         self.peer.ip()
     }
@@ -301,7 +301,7 @@ impl Client {
         } else {
             Shutdown::Both
         };
-        let _ = SockRef::from(&**lock(&self.stream)).shutdown(how);
+        let _ = lock(&self.socket).shutdown(how);
         first
     }
 
@@ -347,6 +347,7 @@ impl Client {
         let (unread, input) = (load(&self.unread), load(&self.input));
         let (unsent, output) = (load(&self.unsent), load(&self.output));
         let flags: String = [
+            (self.peer.is_unix(), 'U'),
             (self.is(State::Blocked), 'b'),
             (self.in_transaction.load(Relaxed), 'x'),
             (self.no_evict.load(Relaxed), 'e'),
@@ -366,7 +367,7 @@ impl Client {
             self.id,
             self.peer,
             self.local,
-            lock(&self.stream).as_raw_fd(),
+            lock(&self.socket).as_raw_fd(),
             lock(&self.name).escape_ascii(),
             self.age().as_secs(),
             if command.is_some() { 0 } else { idle },
@@ -387,6 +388,6 @@ impl Client {
     /// Ends the client's input behind the bytes that have arrived, which are still read.
     pub(super) fn end_input(&self) {
         // Fails if the peer is gone; then there is no more input anyway.
-        let _ = SockRef::from(&**lock(&self.stream)).shutdown(Shutdown::Read);
+        let _ = lock(&self.socket).shutdown(Shutdown::Read);
     }
 }

@@ -2,19 +2,21 @@
 
 mod atoms;
 mod client;
+mod handshakes;
 mod pause;
 
 use crate::limits::Limits;
+use crate::transport::Socket;
 use atoms::AtomQuotas;
 pub(crate) use atoms::machine;
 pub(crate) use client::{Buffers, Client, Ending, State, Unblock};
+pub(crate) use handshakes::Handshakes;
 pub(crate) use pause::Pause;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// A client's buffers count in the total in steps of this many bytes, so that short commands and
 /// replies do not write to a counter that all threads share. The [keeper](crate::keeper) sums the
@@ -69,9 +71,9 @@ impl Clients {
     }
 
     /// Adds an admitted client.
-    pub(crate) fn connect(&self, stream: Arc<TcpStream>) -> std::io::Result<Arc<Client>> {
+    pub(crate) fn connect(&self, socket: Arc<Socket>) -> std::io::Result<Arc<Client>> {
         let id = self.next_id.fetch_add(1, Relaxed) + 1;
-        let client = Arc::new(Client::new(id, stream)?);
+        let client = Arc::new(Client::new(id, socket)?);
         let mut connected = lock(&self.connected);
         connected.insert(client.id, Arc::clone(&client));
         // `close` sets this under the same lock. Whichever thread comes second sees what the first

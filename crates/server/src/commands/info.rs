@@ -5,6 +5,8 @@ use super::{Context, Failure, Next, Outcome};
 use crate::glob;
 use crate::resp::Arguments;
 use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::{DATABASES, Evictor};
 use tremula_sync::counting_allocator;
@@ -60,7 +62,25 @@ fn server(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
     write!(out, "threads:{}\r\n", server.threads.count())?;
     write!(out, "arch_bits:{}\r\n", usize::BITS)?;
     write!(out, "process_id:{}\r\n", std::process::id())?;
-    write!(out, "tcp_port:{}\r\n", server.address.port())?;
+    let listening = &server.listening;
+    let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
+    let tcp_port = port(listening.plain.or(listening.tls));
+    write!(out, "tcp_port:{tcp_port}\r\n")?;
+    // As Redis has them from version 7.2 on.
+    let internet = [("tcp", listening.plain), ("tls", listening.tls)];
+    let internet = internet.into_iter().filter_map(|(name, address)| {
+        let address = address?;
+        Some(format!(
+            "name={name},bind={},port={}",
+            address.ip(),
+            address.port()
+        ))
+    });
+    let unix = listening.unix.iter();
+    let unix = unix.map(|path| format!("name=unix,bind={path}"));
+    for (number, listener) in internet.chain(unix).enumerate() {
+        write!(out, "listener{number}:{listener}\r\n")?;
+    }
     write!(out, "uptime_in_seconds:{uptime}\r\n")?;
     write!(out, "uptime_in_days:{}\r\n", uptime / (24 * 60 * 60))
 }
@@ -85,6 +105,9 @@ fn clients(context: &Context<'_>, out: &mut String) -> std::fmt::Result {
         "max_client_buffers:{}\r\n",
         limits.clients.max_client_buffers.0
     )?;
+    let handshakes = &context.server.handshakes;
+    write!(out, "tls_handshakes:{}\r\n", handshakes.under_way())?;
+    write!(out, "tls_handshakes_failed:{}\r\n", handshakes.failed())?;
     let closed = clients.closed.load(Relaxed);
     write!(out, "clients_closed_by_server:{closed}\r\n")
 }
@@ -236,10 +259,22 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
     let server = context.server;
     let limits = &server.limits;
     let on = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
+    let listening = &server.listening;
+    let port = |address: Option<SocketAddr>| {
+        let port = address.map_or(0, |address| address.port());
+        port.to_string()
+    };
+    let certificates = server.certificates.as_ref();
+    let files = certificates.map(|certificates| &certificates.files);
+    let path =
+        |path: Option<&Path>| path.map_or_else(String::new, |path| path.display().to_string());
     // Redis's names, if Redis has the parameter. Clients ask for those with fixed values.
     let parameters = [
         ("appendonly", on(false)),
-        ("bind", server.address.ip().to_string()),
+        ("bind", {
+            let address = listening.plain.or(listening.tls);
+            address.map_or_else(String::new, |address| address.ip().to_string())
+        }),
         (
             "client-query-buffer-limit",
             limits.max_query_buffer.0.to_string(),
@@ -308,7 +343,7 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
             "maxmemory-samples",
             limits.memory.max_memory_samples.to_string(),
         ),
-        ("port", server.address.port().to_string()),
+        ("port", port(listening.plain)),
         ("proto-max-bulk-len", limits.max_argument.0.to_string()),
         ("protected-mode", on(server.protected_mode)),
         ("requirepass", String::new()),
@@ -326,8 +361,26 @@ pub(super) fn config_get(context: &mut Context<'_>, arguments: Arguments<'_>) ->
         ),
         ("tcp-keepalive", limits.clients.tcp_keepalive.to_string()),
         ("threads", server.threads.count().to_string()),
+        ("tls-auth-clients", {
+            let asked = files.map(|files| files.auth_clients);
+            asked.map_or_else(String::new, |asked| asked.to_string())
+        }),
+        ("tls-ca-cert-file", {
+            let authorities = files.and_then(|files| files.authorities.as_deref());
+            path(authorities)
+        }),
+        (
+            "tls-cert-file",
+            path(files.map(|files| &*files.certificate)),
+        ),
+        ("tls-key-file", path(files.map(|files| &*files.key))),
+        ("tls-port", port(listening.tls)),
         ("turn", limits.turn.time.to_string()),
         ("timeout", limits.clients.timeout.to_string()),
+        (
+            "unixsocket",
+            listening.unix.as_deref().unwrap_or_default().to_owned(),
+        ),
     ];
     let mut found: Vec<(&[u8], &str)> = Vec::new();
     for pattern in arguments.skip(2) {

@@ -4,10 +4,10 @@ use super::{Connection, READ_SIZE};
 use crate::apart::{LONG, MANY, free};
 use crate::clients::{State, Unblock};
 use crate::commands::Receive;
+use crate::transport::Socket;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::net::TcpStream;
 use tremula_store::{Lease, Value};
 
 /// How much input of a client that waits for messages is read ahead. The rest stays in the system's
@@ -98,7 +98,8 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
-        let (client, stream, input) = (&*self.client, &*self.stream, &mut self.input);
+        let (client, input) = (&*self.client, &mut self.input);
+        let stream = &mut self.stream;
         let mut had_to_wait = false;
         let mut how = None;
         let unblocked = client.unblocked();
@@ -107,7 +108,7 @@ impl Connection {
             had_to_wait = true;
             // Commands that are read ahead run after this one has been answered.
             while input.len() < READ_AHEAD {
-                stream.readable().await?;
+                stream.socket.readable().await?;
                 input.reserve(READ_SIZE);
                 match stream.try_read_buf(input) {
                     Ok(0) => return Ok(()),
@@ -117,7 +118,7 @@ impl Connection {
                 }
             }
             // The end of the input is behind unread bytes, so reading does not show it.
-            while !has_ended_input(stream).await {
+            while !has_ended_input(&stream.socket).await {
                 tokio::time::sleep(HANGUP_CHECK).await;
             }
             Ok(())
@@ -135,7 +136,7 @@ impl Connection {
             // A client that left before the message was sent must not get it. While this task
             // yields, the event loop learns of everything that has happened to the socket.
             tokio::task::yield_now().await;
-            if has_ended_input(stream).await {
+            if has_ended_input(&self.stream.socket).await {
                 lease.keep(0);
             }
         }
@@ -176,10 +177,10 @@ impl Connection {
 
 /// Whether the client will send no more, as far as the event loop knows: it has closed the
 /// connection or its half of it, or the server has ended its input. Earlier bytes may be unread.
-async fn has_ended_input(stream: &TcpStream) -> bool {
+async fn has_ended_input(socket: &Socket) -> bool {
     tokio::select! {
         biased;
-        ready = stream.ready(Interest::READABLE) => {
+        ready = socket.ready(Interest::READABLE) => {
             ready.map_or(true, |ready| ready.is_read_closed())
         }
         // Nothing is unread, and the input has not ended.

@@ -5,6 +5,7 @@ use super::token::{Token, tokens};
 use crate::connection::Served;
 use crate::limits::{Bytes, ClientLimits, Limits, TermLimits, Time, TurnLimits};
 use crate::server::{Shared, shared};
+use crate::transport::{Socket, Stream};
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -94,7 +95,10 @@ fn talk(server: &Arc<Shared>, stream: &[u8], piece: &mut dyn FnMut() -> usize) -
         let Some(admission) = server.clients.admit(usize::MAX) else {
             panic!("there is a place for each");
         };
-        let mut client = Served::new(server, theirs, admission)?;
+        let mut client = {
+            let stream = Stream::plain(Arc::new(Socket::Tcp(theirs)));
+            Served::new(server, stream, admission)?
+        };
         let serve = async {
             client.serve(0).await;
             drop(client);

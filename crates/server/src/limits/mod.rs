@@ -5,6 +5,7 @@ mod gather;
 mod memory;
 mod quotas;
 mod terms;
+mod tls;
 mod turn;
 mod users;
 
@@ -21,6 +22,7 @@ pub use quotas::{
 };
 use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
+pub use tls::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKE, TlsLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
 pub use users::{MAX_ACL_LOG, MAX_USERS, UserLimits};
 
@@ -115,6 +117,9 @@ pub struct Limits {
     /// The limits of users.
     #[command(flatten)]
     pub users: UserLimits,
+    /// The limits of TLS.
+    #[command(flatten)]
+    pub tls: TlsLimits,
 }
 
 impl Default for Limits {
@@ -133,6 +138,7 @@ impl Default for Limits {
             memory: MemoryLimits::default(),
             quotas: Quotas::default(),
             users: UserLimits::default(),
+            tls: TlsLimits::default(),
         }
     }
 }

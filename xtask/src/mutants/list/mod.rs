@@ -19,6 +19,7 @@ mod papers_bw_tree;
 mod papers_series;
 mod papers_skip_list;
 mod server;
+mod server_transport;
 mod shard;
 mod sync;
 mod table;
@@ -85,6 +86,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         papers_skip_list::MUTANTS,
         mailbox::MUTANTS,
         server::MUTANTS,
+        server_transport::MUTANTS,
         shard::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,

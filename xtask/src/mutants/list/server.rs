@@ -64,8 +64,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_moves_clients_without_their_input",
         file: "crates/server/src/connection.rs",
-        original: "        connection.client.set_stream(Arc::clone(&stream));",
-        replacement: "        connection.client.set_stream(Arc::clone(&stream));\n        connection.input.clear();\n        connection.consumed = 0;",
+        original: "        connection.client.set_socket(Arc::clone(&socket));",
+        replacement: "        connection.client.set_socket(Arc::clone(&socket));\n        connection.input.clear();\n        connection.consumed = 0;",
         why: "The part of a command that has arrived before a move is lost.",
         checker: GATHER,
         hangs: false,
@@ -73,8 +73,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_moves_clients_without_their_session",
         file: "crates/server/src/connection.rs",
-        original: "        connection.client.set_stream(Arc::clone(&stream));",
-        replacement: "        connection.client.set_stream(Arc::clone(&stream));\n        connection.session = Session::default();",
+        original: "        connection.client.set_socket(Arc::clone(&socket));",
+        replacement: "        connection.client.set_socket(Arc::clone(&socket));\n        connection.session = Session::default();",
         why: "A client loses its database and its tables by a move.",
         checker: GATHER,
         hangs: false,
@@ -127,8 +127,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_does_not_look_for_clients_that_sent_far_ahead",
         file: "crates/server/src/connection/receive.rs",
-        original: "            while !has_ended_input(stream).await {",
-        replacement: "            while stream.peer_addr().is_ok() || !has_ended_input(stream).await {",
+        original: "            while !has_ended_input(&stream.socket).await {",
+        replacement: "            while stream.unsent() == 0 || !has_ended_input(&stream.socket).await {",
         why: "A receiver that has sent more than is read ahead, and left, keeps the mailbox and its place among the clients.",
         checker: mailboxes("sent_much_ahead"),
         hangs: false,
@@ -243,7 +243,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "server_reserves_no_place",
-        file: "crates/server/src/server.rs",
+        file: "crates/server/src/server/accept.rs",
         original: "    let admission = shared.clients.admit(limits.max_clients + reserved);",
         replacement: "    let admission = shared.clients.admit(limits.max_clients.max(reserved));",
         why: "Silent clients that take all places lock an operator out.",

@@ -40,7 +40,7 @@ impl Visitor {
     /// How much of the replies has arrived, up to this number of bytes.
     fn arrived(&self, most: usize) -> usize {
         let mut bytes = vec![std::mem::MaybeUninit::uninit(); most];
-        match SockRef::from(&self.0).peek(&mut bytes) {
+        match socket2::SockRef::from(&self.0).peek(&mut bytes) {
             Ok(arrived) => arrived,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
             Err(error) => panic!("the connection is lost: {error}"),

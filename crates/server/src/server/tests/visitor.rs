@@ -38,9 +38,13 @@ impl Visitor {
         let address = listener.local_addr()?;
         let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
         let admission = shared.clients.admit(2).expect("a place is free");
-        let stream = theirs?.0.into_std()?;
+        let incoming = Incoming::Tcp(theirs?.0.into_std()?);
         shared.threads.pulse(0).clients.fetch_add(1, Relaxed);
-        let arrival = Arrival::New(Socket { stream, admission });
+        let arrival = Arrival::New(Socket {
+            incoming,
+            session: None,
+            admission,
+        });
         assert!(arrivals.send(arrival).is_ok());
         let ours = ours?;
         ours.set_nodelay(true)?;
