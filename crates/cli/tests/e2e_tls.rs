@@ -19,6 +19,9 @@ use tempfile::TempDir;
 /// The alert by which TLS says that a client's port has no TLS.
 const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
+/// The alert by which TLS says that a server cannot go on.
+const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+
 /// An authority, and a server with a certificate of it.
 struct Scene {
     folder: TempDir,
@@ -452,6 +455,24 @@ fn nonsense_is_answered() {
         "{}",
         reply.escape_ascii()
     );
+}
+
+/// Before the handshake nothing can be encrypted, so the answer to a client without a place is an
+/// alert.
+#[test]
+fn a_client_without_a_place_gets_an_alert() {
+    let scene = Scene::new();
+    let server = scene.server(&["--max-clients", "1", "--reserved-clients", "0"]);
+    let tunnel = scene.tunnel(&server);
+    let mut first = tunnel.connect();
+    assert_eq!(first.text("PING"), "+PONG\r\n");
+    let mut second = TcpStream::connect(server.tls_address()).expect("a connection");
+    assert_eq!(rest(&mut second), INTERNAL_ERROR);
+    assert_eq!(figure(&mut first, "stats", "rejected_connections"), "1");
+    drop((first, tunnel));
+    eventually("the place is free", || {
+        is_served(&mut server.redis_cli(&scene.authority, Some(&scene.client)))
+    });
 }
 
 /// Bytes that were changed on their way end the connection, and are no command.

@@ -29,8 +29,9 @@ const RECORD_OVERHEAD: usize = 5 + 8 + 16 + 1;
 /// Bytes of the plain text of a record.
 const RECORD: usize = 16 << 10;
 
-/// Bytes that a session holds at rest: its state, and a buffer of the size in which rustls reads.
-const AT_REST: usize = size_of::<ServerConnection>() + (4 << 10);
+/// Bytes that a session holds at rest: its state, a buffer of the size in which rustls reads, and
+/// keys and what belongs to them, which were measured.
+const AT_REST: usize = size_of::<ServerConnection>() + (4 << 10) + (2 << 10);
 
 thread_local! {
     /// What is read from a socket, until it is in a session. Each thread needs only one, because
