@@ -3,8 +3,8 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -308,6 +308,11 @@ fn long_pipelines_go_both_ways() {
     }
     sender.join().expect("no panic").expect("all is sent");
 
+    // A command of some megabytes runs on the thread apart, and the session waits for it.
+    let long = value(3).repeat(10);
+    assert_eq!(client.call(&[&b"SET"[..], b"long", &long]), b"+OK\r\n");
+    assert_eq!(bulk(&client.call(&["GET", "long"])), long);
+
     // The client reads nothing for a while; then a reply of megabytes is there, and what waits is
     // shown to others.
     client.send(&encode(&["MGET", "key:1", "key:2"]).repeat(40));
@@ -426,7 +431,7 @@ fn nonsense_is_answered() {
         let mut stream = connect(server.tls_address());
         stream.write_all(garbage).expect("sent");
         // Some of it is the beginning of more.
-        stream.shutdown(std::net::Shutdown::Write).expect("ended");
+        stream.shutdown(Shutdown::Write).expect("ended");
         let answer = rest(&mut stream);
         assert!(
             answer.is_empty() || answer[0] == 21,
@@ -455,6 +460,47 @@ fn nonsense_is_answered() {
         "{}",
         reply.escape_ascii()
     );
+}
+
+/// A hello of a real client with one byte changed, for each byte, or cut there: the server ends
+/// each handshake, none with a fault of its own, and serves others.
+#[test]
+fn a_hello_with_any_byte_changed_does_no_harm() {
+    let scene = Scene::new();
+    let server = scene.server(&["--max-clients", "64"]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address").to_string();
+    let client = thread::spawn(move || {
+        run(&mut openssl(&["s_client", "-connect", &address]), b"");
+    });
+    let (mut stream, _) = listener.accept().expect("the client comes");
+    let mut hello = vec![0; 4096];
+    let length = stream.read(&mut hello).expect("a hello");
+    hello.truncate(length);
+    drop((stream, listener));
+    client.join().expect("it leaves");
+    assert!(length > 100, "{}", hello.escape_ascii());
+    for at in 0..length {
+        let mut changed = hello.clone();
+        changed[at] ^= 0x55;
+        for bytes in [&changed[..], &hello[..at]] {
+            let mut stream = TcpStream::connect(server.tls_address()).expect("a connection");
+            stream.write_all(bytes).expect("sent");
+            stream.shutdown(Shutdown::Write).expect("ended");
+            let answer = rest(&mut stream);
+            // An alert, or the server's part of a handshake; or plain text for another first byte.
+            let is_sensible = matches!(answer.first(), None | Some(21 | 22))
+                || (at == 0 && answer.starts_with(b"-ERR "));
+            assert!(is_sensible, "{at}: {}", answer.escape_ascii());
+        }
+    }
+    assert!(is_served(
+        &mut server.redis_cli(&scene.authority, Some(&scene.client))
+    ));
+    let log = fs::read_to_string(&scene.log).expect("read");
+    assert!(!log.contains("a fault of the server"), "{log}");
+    let mut plain = server.connect();
+    assert_eq!(figure(&mut plain, "clients", "tls_handshakes"), "0");
 }
 
 /// Before the handshake nothing can be encrypted, so the answer to a client without a place is an
@@ -487,7 +533,6 @@ fn what_was_changed_on_its_way_is_not_taken() {
     let changes = Arc::new(AtomicBool::new(false));
     let is_on = Arc::clone(&changes);
     thread::spawn(move || {
-        use std::io::Read;
         let (mut client, _) = listener.accept().expect("the client comes");
         let mut server = TcpStream::connect(to).expect("a connection");
         let (mut from, mut back) = (
