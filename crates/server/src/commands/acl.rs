@@ -143,7 +143,7 @@ fn owned(text: String) -> Failure {
 
 fn cat(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     if arguments.len() > 3 {
-        return Err(Failure::arity(context.command));
+        return Err(Failure::subcommand_arity(arguments));
     }
     let reply = &mut *context.reply;
     if arguments.len() == 2 {
@@ -296,7 +296,7 @@ fn genpass(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             let bits = usize::try_from(bits).ok();
             bits.filter(|bits| (1..=MOST_BITS).contains(bits))
         }
-        _ => return Err(Failure::arity(context.command)),
+        _ => return Err(Failure::subcommand_arity(arguments)),
     };
     let bits = bits.ok_or(Failure::Text(
         "ERR ACL GENPASS argument must be the number of bits for the output password, a positive \
@@ -352,7 +352,7 @@ fn log(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             let count = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
             usize::try_from(count).unwrap_or(0)
         }
-        _ => return Err(Failure::arity(context.command)),
+        _ => return Err(Failure::subcommand_arity(arguments)),
     };
     let entries = context.server.users.log(most);
     context.reply.array(entries.len());
@@ -431,8 +431,11 @@ fn save(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
 ///
 /// Until there is a password, nobody can prove who he is: a client that sends one must not believe
 /// that it protects something. Redis accepts any.
+///
+/// `typed` is the name of the command as the client wrote it, for `ACL LOG`.
 pub(super) fn authenticate(
     context: &mut Context<'_>,
+    typed: &[u8],
     name: &[u8],
     password: &[u8],
 ) -> Result<(), Failure> {
@@ -452,7 +455,7 @@ pub(super) fn authenticate(
     let command = context.command.full_name;
     let mut client = String::new();
     context.client.describe(Some(command), &mut client);
-    users.refused(Reason::Auth, command.as_bytes(), name, client);
+    users.refused(Reason::Auth, typed, name, client);
     let name = name.escape_ascii();
     tracing::warn!(
         "{}: user {name} or the password is wrong",

@@ -348,7 +348,7 @@ fn pause(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
         4 => {
             return Err(Failure::Text("ERR CLIENT PAUSE mode must be WRITE or ALL"));
         }
-        _ => return Err(too_many("pause")),
+        _ => return Err(Failure::subcommand_arity(arguments)),
     };
     let time = number::parse(arguments.get(2)).ok_or(Failure::Text(
         "ERR timeout is not an integer or out of range",
@@ -358,13 +358,6 @@ fn pause(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     context.server.clients.pause.begin(time, only_writes);
     context.reply.ok();
     Ok(Next::Reply)
-}
-
-fn too_many(subcommand: &str) -> Failure {
-    let text = format!(
-        "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try CLIENT HELP."
-    );
-    Failure::Owned(text.into_bytes())
 }
 
 fn unpause(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
@@ -410,7 +403,7 @@ fn unblock(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
                 "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
             ));
         }
-        _ => return Err(too_many("unblock")),
+        _ => return Err(Failure::subcommand_arity(arguments)),
     };
     let id = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
     let client = u64::try_from(id)

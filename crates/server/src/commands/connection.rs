@@ -31,9 +31,12 @@ pub(super) fn auth(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             if default.is_none_or(|user| user.takes_any_password()) {
                 return Err(Failure::NO_PASSWORD);
             }
-            acl::authenticate(context, DEFAULT, arguments.get(1))?;
+            acl::authenticate(context, arguments.get(0), DEFAULT, arguments.get(1))?;
         }
-        3 => acl::authenticate(context, arguments.get(1), arguments.get(2))?,
+        3 => {
+            let (typed, name) = (arguments.get(0), arguments.get(1));
+            acl::authenticate(context, typed, name, arguments.get(2))?;
+        }
         _ => return Err(Failure::SYNTAX),
     }
     context.reply.ok();
@@ -68,7 +71,7 @@ pub(super) fn hello(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         }
     }
     if let Some((user, password)) = user {
-        acl::authenticate(context, user, password)?;
+        acl::authenticate(context, arguments.get(0), user, password)?;
     }
     if context.session.identity.user().is_none() {
         return Err(Failure::NO_AUTH_HELLO);

@@ -121,6 +121,16 @@ impl Failure {
         )
     }
 
+    /// Too many arguments for a subcommand that takes a varying number.
+    pub(crate) fn subcommand_arity(arguments: Arguments<'_>) -> Self {
+        let command = String::from_utf8_lossy(arguments.get(0)).to_ascii_uppercase();
+        Self::quoting(
+            "ERR unknown subcommand or wrong number of arguments for '",
+            arguments.get(1),
+            &format!("'. Try {command} HELP."),
+        )
+    }
+
     /// An error that repeats one argument.
     pub(crate) fn quoting(before: &str, argument: &[u8], after: &str) -> Self {
         Self::Owned(

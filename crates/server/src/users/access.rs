@@ -26,6 +26,14 @@ impl Access {
         write: true,
     };
 
+    /// What one of them or the other allows.
+    const fn or(self, other: Self) -> Self {
+        Self {
+            read: self.read || other.read,
+            write: self.write || other.write,
+        }
+    }
+
     /// Whether this is enough for `needed`.
     const fn covers(self, needed: Self) -> bool {
         (self.read || !needed.read) && (self.write || !needed.write)
@@ -281,9 +289,19 @@ impl KeyRules {
             return Err(RuleError::KeysAfterAll);
         }
         let rule = KeyRule::parse(word)?;
-        if rule.access == Access::BOTH && rule.which == Which::Pattern(b"*".to_vec()) {
+        // As in Redis, a second word about the same keys adds to what the first one lets do.
+        let known = self
+            .rules
+            .iter_mut()
+            .find(|known| known.which == rule.which);
+        let access = known
+            .as_ref()
+            .map_or(rule.access, |known| known.access.or(rule.access));
+        if access == Access::BOTH && rule.which == Which::Pattern(b"*".to_vec()) {
             self.set(true);
-        } else if !self.rules.contains(&rule) {
+        } else if let Some(known) = known {
+            known.access = access;
+        } else {
             self.rules.push(rule);
         }
         Ok(())
@@ -388,6 +406,14 @@ mod tests {
         ];
         assert_eq!(described(&rules(&words)), format!(" {}", words.join(" ")));
         assert_eq!(described(&rules(&["%rw~x", "%RW~*"])), " ~*");
+        assert_eq!(
+            described(&rules(&[
+                "%R~a", "~b", "%W~a", "%R~b", "%W:[c,+", "%R:[c,+"
+            ])),
+            " ~a ~b %RW:[c,+",
+            "words about the same keys are one"
+        );
+        assert_eq!(described(&rules(&["~a", "%R~*", "%W~*"])), " ~*");
         for wrong in [
             "%~x",
             "%R",

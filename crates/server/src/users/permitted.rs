@@ -58,13 +58,13 @@ impl Permitted {
     }
 
     fn permit_first_argument(&mut self, permits: bool, word: &str) -> Result<(), RuleError> {
-        let (name, argument) = word.split_once('|').ok_or(RuleError::Unknown)?;
+        let (name, argument) = word.rsplit_once('|').ok_or(RuleError::Unknown)?;
         let command = commands::lookup_full(name.as_bytes()).ok_or(RuleError::Unknown)?;
-        if argument.contains('|') {
-            return Err(RuleError::FirstArgument);
-        }
         if !permits || !command.subcommands.is_empty() {
             return Err(RuleError::Unknown);
+        }
+        if name.contains('|') {
+            return Err(RuleError::FirstArgument);
         }
         if argument.is_empty() {
             return Err(RuleError::Syntax);

@@ -78,6 +78,8 @@ fn a_wrong_word_changes_nothing_and_is_named() {
         ("#12", RuleError::Hash),
         ("<12", RuleError::NoSuchPassword),
         ("+client|kill|x", RuleError::FirstArgument),
+        ("-client|kill|x", RuleError::Unknown),
+        ("+get|a|b", RuleError::Unknown),
         ("%~x", RuleError::Syntax),
         ("%R:[b,(a", RuleError::EmptyRange),
         ("%R:b", RuleError::Range),
