@@ -1,5 +1,8 @@
 //! What the tests need besides the compiler: found, or installed, or asked for plainly.
 
+mod clients;
+mod source;
+
 use crate::job::Job;
 use crate::workspace::Workspace;
 use std::path::{Path, PathBuf};
@@ -20,10 +23,16 @@ pub(crate) enum Tool {
     Cpp,
     /// redis-server, redis-cli and redis-benchmark.
     Redis,
+    /// The test suite of Redis, and the interpreter that runs it.
+    RedisSuite,
     /// openssl, which makes certificates and speaks TLS.
     OpenSsl,
     /// A Python with the Redis client in a virtual environment.
     Python,
+    /// Node.js with two Redis clients.
+    Node,
+    /// Go with a Redis client.
+    Go,
     /// `escript`, which runs Erlang programs.
     Erlang,
     /// Chromium, which opens the lab's report.
@@ -43,16 +52,22 @@ const CPP: [Program; 1] = [("c++", "g++")];
 const ERLANG: [Program; 1] = [("escript", "erlang-base")];
 const CHROMIUM: [Program; 1] = [("chromium", "chromium")];
 const PYTHON: [Program; 1] = [("python3", "python3-venv")];
+const TCL: [Program; 1] = [("tclsh", "tcl")];
+const NODE: [Program; 2] = [("node", "nodejs"), ("npm", "npm")];
+const GO: [Program; 1] = [("go", "golang-go")];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
         Self::Cpp,
         Self::Redis,
+        Self::RedisSuite,
         Self::OpenSsl,
         Self::Python,
+        Self::Node,
+        Self::Go,
         Self::Erlang,
         Self::Chromium,
     ];
@@ -68,7 +83,12 @@ impl Tool {
             Self::OpenSsl => programs(&OPENSSL, log),
             Self::Erlang => programs(&ERLANG, log),
             Self::Chromium => programs(&CHROMIUM, log),
+            Self::RedisSuite => {
+                programs(&TCL, log).and_then(|()| source::redis_suite(workspace, log))
+            }
             Self::Python => python(workspace, log),
+            Self::Node => programs(&NODE, log).and_then(|()| clients::node(workspace, log)),
+            Self::Go => programs(&GO, log).and_then(|()| clients::go(workspace, log)),
         }
     }
 }

@@ -1,12 +1,18 @@
-//! Common clients with the real `tremula serve`: `redis-cli`, `redis-benchmark`, and the Python
-//! client `redis`.
+//! Common clients with the real `tremula serve`: `redis-cli`, `redis-benchmark`, and those of
+//! programs in Python, JavaScript and Go, with users, pipelines, TLS, connections that end, and a
+//! server that is started again.
 
 mod support;
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use support::resp::encode;
-use support::{Server, root, run};
+use support::tls::Authority;
+use support::{PATIENCE, Server, root, run};
+use tempfile::TempDir;
 
 fn output(command: &mut Command, input: &[u8]) -> String {
     let Output {
@@ -137,6 +143,89 @@ fn redis_benchmark_runs_without_an_error() {
     }
 }
 
+/// A server that the script of a client talks to, with and without TLS, and that can be started
+/// again on its ports.
+struct Scripted {
+    server: Option<Server>,
+    ports: [String; 2],
+    authority: Authority,
+    _folder: TempDir,
+}
+
+impl Scripted {
+    fn start() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let authority = Authority::new(folder.path(), "one");
+        authority.sign("server");
+        let server = Self::on(["0", "0"], &authority);
+        Self {
+            ports: [server.port(), server.tls_address().port().to_string()],
+            server: Some(server),
+            authority,
+            _folder: folder,
+        }
+    }
+
+    fn on([port, tls_port]: [&str; 2], authority: &Authority) -> Server {
+        let [certificate, key] = ["server.pem", "server.key"].map(|name| authority.file(name));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
+        command
+            .args(["serve", "--port", port, "--threads", "2", "--gather", "no"])
+            .args(["--tls-port", tls_port, "--tls-auth-clients", "no"])
+            .args(["--tls-cert", &certificate, "--tls-key", &key]);
+        Server::of(&mut command)
+    }
+
+    fn restart(&mut self) {
+        // The ports are free only when the old server is gone.
+        self.server = None;
+        let [port, tls_port] = &self.ports;
+        self.server = Some(Self::on([port, tls_port], &self.authority));
+    }
+
+    /// Runs a script to its end. It prints "restart" when it wants the server to be started again,
+    /// and "passed" at last.
+    fn passes(mut self, command: &mut Command) {
+        let mut child = command
+            .args(&self.ports)
+            .arg(self.authority.certificate())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let mut answers = child.stdin.take().expect("its input is piped");
+        let output = BufReader::new(child.stdout.take().expect("its output is piped"));
+        let (sender, lines) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            output
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        let mut has_passed = false;
+        while let Ok(line) = lines.recv_timeout(4 * PATIENCE) {
+            match &*line {
+                "restart" => {
+                    self.restart();
+                    writeln!(answers, "restarted").expect("the script reads");
+                }
+                "passed" => has_passed = true,
+                other => println!("{other}"),
+            }
+        }
+        if !has_passed {
+            let _ = child.kill();
+        }
+        let status = child.wait().expect("its status");
+        let _ = reader.join().expect("its output is read");
+        assert!(has_passed && status.success(), "{command:?}: {status}");
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    root().join("crates/cli/tests/clients").join(name)
+}
+
 /// The interpreter with the client: `TREMULA_PYTHON`, or the one under `target/venv`.
 fn python() -> PathBuf {
     let python = std::env::var_os("TREMULA_PYTHON")
@@ -157,8 +246,39 @@ fn python() -> PathBuf {
 
 #[test]
 fn the_python_client_works() {
-    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
-    let script = root().join("crates/cli/tests/clients/redis_py.py");
-    let got = output(Command::new(python()).arg(script).arg(server.port()), b"");
-    assert_eq!(got.trim_end(), "passed");
+    Scripted::start().passes(Command::new(python()).arg(script("redis_py.py")));
+}
+
+/// Node.js with the clients that `cargo xtask test` installs.
+fn node(name: &str) -> Command {
+    let modules = root().join("target/node/node_modules");
+    assert!(
+        modules.join("ioredis").is_dir() && modules.join("redis").is_dir(),
+        "{} has no clients. Run `cargo xtask test`, which installs them.",
+        modules.display()
+    );
+    let mut command = Command::new("node");
+    command
+        .env("NODE_PATH", modules)
+        .arg(script("node").join(name));
+    command
+}
+
+#[test]
+fn ioredis_works() {
+    Scripted::start().passes(&mut node("ioredis.js"));
+}
+
+#[test]
+fn node_redis_works() {
+    Scripted::start().passes(&mut node("node_redis.js"));
+}
+
+#[test]
+fn go_redis_works() {
+    let mut go = Command::new("go");
+    Scripted::start().passes(
+        go.current_dir(script("go"))
+            .args(["run", "-mod=readonly", "."]),
+    );
 }

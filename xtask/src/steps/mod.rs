@@ -139,8 +139,15 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "e2e",
-        about: "the real server with redis-cli, redis-benchmark, redis-server and the Python client",
-        tools: &[Tool::Redis, Tool::OpenSsl, Tool::Python],
+        about: "the real server with redis-cli, redis-benchmark, redis-server, Redis's own test suite, and clients in Python, JavaScript and Go",
+        tools: &[
+            Tool::Redis,
+            Tool::RedisSuite,
+            Tool::OpenSsl,
+            Tool::Python,
+            Tool::Node,
+            Tool::Go,
+        ],
         is_deep: false,
         run: tests::e2e,
     },
@@ -332,7 +339,7 @@ mod unit_tests {
             let only: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
             tools_of(&choose(&only, true).unwrap())
         };
-        assert_eq!(tools(&["e2e"]), [Tool::Redis, Tool::OpenSsl, Tool::Python]);
+        assert!(tools(&["e2e"]).starts_with(&[Tool::Redis, Tool::RedisSuite, Tool::OpenSsl]));
         assert_eq!(tools(&["unit"]), []);
         assert_eq!(tools(&["tools"]), Tool::ALL);
         assert_eq!(tools(&["tools", "fmt"]), [Tool::Rustfmt]);

@@ -1,19 +1,30 @@
-"""The Python client `redis` against a Tremula server: python redis_py.py PORT.
+"""The Python client `redis` against a Tremula server: python redis_py.py PORT [TLS_PORT CERTIFICATE].
 
-Ends with status 0 and the word "passed" if everything is as it should be.
+Ends with status 0 and the word "passed" if everything is as it should be. Where the server has to be
+started again, it prints "restart", and waits for a line.
 """
 
 import sys
 import threading
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 PORT = int(sys.argv[1])
+
+# Commands of a large pipeline, of each kind.
+PIPELINE = 10_000
+
+
+def connect(port: int = PORT, **options) -> redis.Redis:
+    """A client that is patient: the machine may be busy."""
+    return redis.Redis(port=port, socket_timeout=60, socket_connect_timeout=60, **options)
 
 
 def check(protocol: int) -> None:
     """Uses the client as a program would, in one version of the protocol."""
-    client = redis.Redis(port=PORT, protocol=protocol, decode_responses=True, client_name="py")
+    client = connect(protocol=protocol, decode_responses=True, client_name="py")
     assert client.ping()
     client.flushall()
     assert client.client_getname() == "py"
@@ -74,7 +85,7 @@ def check(protocol: int) -> None:
             raise AssertionError("there are no transactions yet")
     assert client.get("tx") is None
 
-    other = redis.Redis(port=PORT, db=3, protocol=protocol, decode_responses=True)
+    other = connect(db=3, protocol=protocol, decode_responses=True)
     assert other.get("greeting") is None
     assert len(client.client_list()) >= 2
     client.close()
@@ -83,7 +94,7 @@ def check(protocol: int) -> None:
 
 def check_threads() -> None:
     """Many connections at once add up."""
-    client = redis.Redis(port=PORT)
+    client = connect()
     client.delete("total")
 
     def add() -> None:
@@ -98,7 +109,95 @@ def check_threads() -> None:
     assert int(client.get("total")) == 8 * 300
 
 
-check(2)
-check(3)
+def check_users(admin: redis.Redis, protocol: int) -> None:
+    """A user may do what his rules say, and nobody comes in with a wrong password."""
+    rules = {"categories": ["+@all", "-@dangerous"], "keys": ["app:*"], "passwords": ["+secret"]}
+    assert admin.acl_setuser("app", enabled=True, reset=True, **rules)
+    app = connect(protocol=protocol, username="app", password="secret")
+    assert app.set("app:1", "mine")
+    assert app.get("app:1") == b"mine"
+    assert app.acl_whoami() in ("app", b"app")
+    for refused in (lambda: app.get("other"), app.flushall):
+        try:
+            refused()
+        except redis.exceptions.NoPermissionError as error:
+            assert "no permissions" in str(error), error
+        else:
+            raise AssertionError("the user may not do this")
+    app.close()
+
+    # By itself it would try again many times.
+    once = Retry(NoBackoff(), 0)
+    wrong = connect(protocol=protocol, username="app", password="wrong", retry=once)
+    try:
+        wrong.get("app:1")
+    except redis.exceptions.AuthenticationError as error:
+        assert "password" in str(error), error
+    else:
+        raise AssertionError("the password is wrong")
+    wrong.close()
+
+
+def check_pipelines(client: redis.Redis) -> None:
+    """Replies of a large pipeline come in its order."""
+    with client.pipeline(transaction=False) as pipeline:
+        for number in range(PIPELINE):
+            pipeline.set(f"key:{number}", number).incr("sum").get(f"key:{number}")
+        replies = pipeline.execute()
+    expected = [
+        reply
+        for number in range(PIPELINE)
+        for reply in (True, number + 1, str(number).encode())
+    ]
+    assert replies == expected
+
+    # A command that fails does not disturb its neighbours.
+    with client.pipeline(transaction=False) as pipeline:
+        replies = pipeline.set("n", "x").incr("n").get("n").execute(raise_on_error=False)
+    assert replies[0] and replies[2] == b"x", replies
+    assert "not an integer" in str(replies[1]), replies
+
+
+def check_reconnects(admin: redis.Redis, protocol: int) -> None:
+    """A client goes on when its connection or the server has ended."""
+    app = connect(protocol=protocol, username="app", password="secret")
+    before = app.client_id()
+    assert admin.client_kill_filter(_id=before) == 1
+    assert app.set("app:2", "again")
+    assert app.client_id() > before, "it is a new connection"
+    assert app.acl_whoami() in ("app", b"app"), "it has proved again who it is"
+    app.close()
+
+    assert admin.set("gone", "with the process")
+    print("restart", flush=True)
+    assert sys.stdin.readline(), "nobody has started the server again"
+    assert admin.get("gone") is None
+
+
+def check_tls(port: int, certificate: str) -> None:
+    """The same over TLS, and not with a server that proves nothing."""
+    client = connect(port, host="localhost", ssl=True, ssl_ca_certs=certificate)
+    client.flushall()
+    check_pipelines(client)
+    client.close()
+    suspicious = connect(port, host="localhost", ssl=True, retry=Retry(NoBackoff(), 0))
+    try:
+        suspicious.ping()
+    except redis.ConnectionError as error:
+        assert "CERTIFICATE_VERIFY_FAILED" in str(error), error
+    else:
+        raise AssertionError("the certificate is nobody's")
+
+
+for version in (2, 3):
+    check(version)
+    operator = connect(protocol=version)
+    operator.flushall()
+    check_users(operator, version)
+    check_pipelines(operator)
+    check_reconnects(operator, version)
+    operator.close()
 check_threads()
+if len(sys.argv) > 2:
+    check_tls(int(sys.argv[2]), sys.argv[3])
 print("passed")
