@@ -25,10 +25,10 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tremula_index::{Direction, KeyRange};
-use tremula_sync::Mutex;
-use tremula_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use tremula_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use tremula_sync::{LazyLock, Mutex};
 
 /// Walkers. The fastest steps over 64 keys at most, which costs some microseconds.
 const WALKERS: usize = 7;
@@ -76,6 +76,12 @@ impl Policy {
             Self::Random => "allkeys-random",
         }
     }
+
+    /// Whether it matters when or how often keys are used.
+    #[must_use]
+    pub const fn wants_accesses(self) -> bool {
+        matches!(self, Self::Lru | Self::Lfu)
+    }
 }
 
 impl fmt::Display for Policy {
@@ -112,11 +118,22 @@ pub struct EvictionSettings {
     pub places: usize,
 }
 
+impl EvictionSettings {
+    /// No key is evicted until [another policy](Evictor::set_policy) is chosen.
+    pub(crate) const NONE: Self = Self {
+        policy: Policy::NoEviction,
+        samples: 5,
+        places: 1 << 16,
+    };
+}
+
 /// The state of evictions.
 pub struct Evictor {
-    policy: Policy,
-    samples: usize,
-    accesses: Accesses,
+    /// By its place in [`Policy::ALL`].
+    policy: AtomicUsize,
+    samples: AtomicUsize,
+    /// Allocated for the first policy that wants it.
+    accesses: LazyLock<Accesses, Box<dyn FnOnce() -> Accesses + Send>>,
     sweep: Mutex<Sweep>,
     evicted: AtomicU64,
 }
@@ -148,32 +165,87 @@ struct Candidate {
 
 impl Evictor {
     pub(crate) fn new(settings: &EvictionSettings) -> Self {
-        Self {
-            policy: settings.policy,
-            samples: settings.samples.max(1),
-            accesses: Accesses::new(match settings.policy {
-                Policy::Lru | Policy::Lfu => settings.places,
-                Policy::NoEviction | Policy::Random => 1,
-            }),
+        let places = settings.places;
+        let evictor = Self {
+            policy: AtomicUsize::new(settings.policy as usize),
+            samples: AtomicUsize::new(settings.samples.max(1)),
+            accesses: LazyLock::new(Box::new(move || Accesses::new(places))),
             sweep: Mutex::default(),
             evicted: AtomicU64::new(0),
+        };
+        if settings.policy.wants_accesses() {
+            LazyLock::force(&evictor.accesses);
         }
+        evictor
+    }
+
+    /// Which keys are evicted.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy::ALL[self.policy.load(Relaxed)]
+    }
+
+    /// Lets other keys go from now on. What is known of accesses is forgotten, because policies
+    /// note different things. O(places).
+    ///
+    /// Threads that have not seen the change yet may note a few accesses as before; then a few keys
+    /// count as used at another time than they were.
+    pub fn set_policy(&self, policy: Policy) {
+        if policy == self.policy() {
+            return;
+        }
+        if policy.wants_accesses() {
+            self.accesses.clear();
+        }
+        let mut sweep = self.sweep.lock();
+        sweep.pool.clear();
+        self.policy.store(policy as usize, Relaxed);
+    }
+
+    /// The keys that an eviction looks at.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.samples.load(Relaxed)
+    }
+
+    /// Changes how many keys an eviction looks at, at least one.
+    pub fn set_samples(&self, samples: usize) {
+        self.samples.store(samples.max(1), Relaxed);
     }
 
     /// Whether accesses matter. If not, [`note_access`](Self::note_access) need not be called.
     #[must_use]
-    pub const fn wants_accesses(&self) -> bool {
-        matches!(self.policy, Policy::Lru | Policy::Lfu)
+    pub fn wants_accesses(&self) -> bool {
+        self.policy().wants_accesses()
     }
 
     /// Notes that a key of a database is being used. O(1), without a lock.
     pub fn note_access(&self, database: usize, key: &[u8]) {
-        let hash = self.accesses.hash(database, key);
-        match self.policy {
-            Policy::Lru => self.accesses.note_time(hash),
-            Policy::Lfu => self.accesses.note_use(hash),
+        match self.policy() {
+            Policy::Lru => self.accesses.note_time(self.accesses.hash(database, key)),
+            Policy::Lfu => self.accesses.note_use(self.accesses.hash(database, key)),
             Policy::NoEviction | Policy::Random => {}
         }
+    }
+
+    /// How long a key of a database has not been used, if the policy is [`Lru`](Policy::Lru). Keys
+    /// share the places of their times, so the key may have been used before. O(1).
+    #[must_use]
+    pub fn idle(&self, database: usize, key: &[u8]) -> Option<Duration> {
+        if self.policy() != Policy::Lru {
+            return None;
+        }
+        let last = self.accesses.place(self.accesses.hash(database, key));
+        let ticks = self.accesses.now(TICK).saturating_sub(last.load(Relaxed));
+        Some(Duration::from_millis(TICK as u64) * ticks)
+    }
+
+    /// How often a key of a database is used, from 0 to 255 on a logarithmic scale, if the policy
+    /// is [`Lfu`](Policy::Lfu). Keys share the places of their numbers, so it may be used less
+    /// often. O(1).
+    #[must_use]
+    pub fn frequency(&self, database: usize, key: &[u8]) -> Option<u32> {
+        (self.policy() == Policy::Lfu).then(|| self.worth(database, key))
     }
 
     /// The keys evicted so far.
@@ -183,14 +255,15 @@ impl Evictor {
     }
 
     fn worth(&self, database: usize, key: &[u8]) -> u32 {
-        let hash = self.accesses.hash(database, key);
-        match self.policy {
-            Policy::Lru => self.accesses.place(hash).load(Relaxed),
+        let accesses = &*self.accesses;
+        let hash = accesses.hash(database, key);
+        match self.policy() {
+            Policy::Lru => accesses.place(hash).load(Relaxed),
             Policy::Lfu => {
-                let now = self.accesses.now(DECAY);
-                Frequency::read(self.accesses.place(hash).load(Relaxed), now).count
+                let now = accesses.now(DECAY);
+                Frequency::read(accesses.place(hash).load(Relaxed), now).count
             }
-            Policy::NoEviction | Policy::Random => mixed(hash ^ self.accesses.nanoseconds()),
+            Policy::NoEviction | Policy::Random => mixed(hash ^ accesses.nanoseconds()),
         }
     }
 
@@ -204,7 +277,7 @@ impl Evictor {
             let Some(best) = sweep.pool.pop() else {
                 continue;
             };
-            let is_still = self.policy == Policy::Random
+            let is_still = self.policy() == Policy::Random
                 || self.worth(best.database, best.key.as_bytes()) == best.worth;
             if !is_still {
                 continue;
@@ -216,7 +289,9 @@ impl Evictor {
             };
             let removed = keyspace.database(best.database).remove(&best.key);
             if values.dropped(removed) {
-                self.accesses.forget(best.database, best.key.as_bytes());
+                if self.wants_accesses() {
+                    self.accesses.forget(best.database, best.key.as_bytes());
+                }
                 self.evicted.fetch_add(1, Relaxed);
                 return true;
             }
@@ -228,7 +303,7 @@ impl Sweep {
     /// Looks at some keys, and puts the best candidates among them into the pool. Returns `false`
     /// if no database has keys.
     fn look(&mut self, evictor: &Evictor, keyspace: &Keyspace) -> bool {
-        for _ in 0..evictor.samples {
+        for _ in 0..evictor.samples() {
             let Some((database, key)) = self.step(keyspace) else {
                 return false;
             };
@@ -369,6 +444,11 @@ impl Accesses {
         }
     }
 
+    /// Makes every key one that was never used.
+    fn clear(&self) {
+        self.places.iter().for_each(|place| place.store(0, Relaxed));
+    }
+
     /// Makes the key's place that of a key that was never used.
     fn forget(&self, database: usize, key: &[u8]) {
         self.place(self.hash(database, key)).store(0, Relaxed);
@@ -412,7 +492,7 @@ mod tests {
     }
 
     fn note(store: &Store, number: u32) {
-        let evictor = store.evictor().expect("an evictor");
+        let evictor = store.eviction();
         evictor.note_access(number as usize % 2, &number.to_be_bytes());
     }
 
@@ -475,6 +555,29 @@ mod tests {
                 .expect("a fit engine")
                 .evict_one()
         );
+    }
+
+    #[test]
+    fn a_policy_changes_while_keys_are_used() {
+        let store = filled(Policy::NoEviction);
+        assert!(store.evictor().is_none() && !store.evict_one());
+        let evictor = store.eviction();
+        evictor.set_policy(Policy::Lfu);
+        let (used, other) = (0_u32.to_be_bytes(), 2_u32.to_be_bytes());
+        (0..100).for_each(|_| note(&store, 0));
+        let frequency = |key| evictor.frequency(0, key).expect("it is counted");
+        assert!(frequency(&used) > frequency(&other));
+        assert_eq!(evictor.idle(0, &used), None);
+        evictor.set_policy(Policy::Lru);
+        note(&store, 0);
+        assert_eq!(evictor.frequency(0, &used), None);
+        let idle = |key| evictor.idle(0, key).expect("it is noted");
+        assert!(idle(&used) < Duration::from_secs(60) && idle(&used) <= idle(&other));
+        assert!(store.evict_one() && evictor.evicted() == 1);
+        evictor.set_policy(Policy::Random);
+        assert!(store.evict_one());
+        evictor.set_policy(Policy::NoEviction);
+        assert!(!store.evict_one());
     }
 
     #[test]

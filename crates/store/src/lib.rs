@@ -24,6 +24,7 @@ pub use keyspace::{
     DATABASES, Database, Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot,
 };
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, Post};
+pub use small_bytes::INLINE_BYTES;
 pub use snapshots::{Held, Snapshots};
 pub use store::{OpenError, Store, StoreConfig};
 pub use table_owner::TableOwner;

@@ -7,7 +7,7 @@ use tremula_sync::system::Arc;
 /// Byte strings of up to this length live in the index's own slot, without an allocation or a
 /// pointer to follow. The limit is 24 bytes, the size of a `Vec`, less the tag and the length.
 /// Common keys (`user:1234567`, sixteen hexadecimal digits), counters and flags fit.
-pub(crate) const INLINE_BYTES: usize = 22;
+pub const INLINE_BYTES: usize = 22;
 
 /// Immutable bytes: short ones in place, long ones shared, so that a clone is cheap whatever the
 /// length. Ordered byte by byte as unsigned numbers, a prefix before what extends it.

@@ -3,7 +3,7 @@
 use crate::Key;
 use crate::cursors::{CursorQuotas, Cursors};
 use crate::engines::UnfitEngine;
-use crate::eviction::{EvictionSettings, Evictor};
+use crate::eviction::{EvictionSettings, Evictor, Policy};
 use crate::keyspace::{Database, Keyspace};
 use crate::mailboxes::{MailboxQuotas, Mailboxes};
 use crate::snapshots::Snapshots;
@@ -101,7 +101,7 @@ pub struct Store {
     mailboxes: Arc<Mailboxes>,
     snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
-    evictor: Option<Evictor>,
+    evictor: Evictor,
 }
 
 impl Store {
@@ -119,7 +119,7 @@ impl Store {
             mailboxes: Arc::new(Mailboxes::new(config.mailboxes)),
             snapshots: Arc::default(),
             cursors: Mutex::new(Cursors::new(config.cursors)),
-            evictor: config.eviction.as_ref().map(Evictor::new),
+            evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
         })
     }
 
@@ -178,17 +178,22 @@ impl Store {
         self.cursors.lock()
     }
 
-    /// What is known of accesses and evictions, if keys may be evicted.
+    /// What is known of accesses and evictions, if keys are evicted.
     #[must_use]
-    pub const fn evictor(&self) -> Option<&Evictor> {
-        self.evictor.as_ref()
+    pub fn evictor(&self) -> Option<&Evictor> {
+        (self.evictor.policy() != Policy::NoEviction).then_some(&self.evictor)
+    }
+
+    /// The state of evictions, also while no keys are evicted: what changes the policy.
+    #[must_use]
+    pub const fn eviction(&self) -> &Evictor {
+        &self.evictor
     }
 
     /// Evicts one key with its value, by the configured policy. Returns `false` if no key is left,
     /// or keys are not evicted.
     pub fn evict_one(&self) -> bool {
-        self.evictor
-            .as_ref()
+        self.evictor()
             .is_some_and(|evictor| evictor.evict(&self.keyspace, self.cache.as_ref()))
     }
 
