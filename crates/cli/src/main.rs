@@ -63,8 +63,11 @@ fn main() -> ExitCode {
     let command = settings::with_variables(Cli::command());
     let given: Vec<_> = env::args_os().collect();
     let parsed = settings::parse(&command, &given);
-    let cli = parsed.and_then(|matches| Ok(Cli::from_arg_matches(&matches)?));
-    match cli.and_then(|cli| run(cli, &command)) {
+    let cli = parsed.and_then(|matches| {
+        let values = settings::values(&command, &matches);
+        Ok((Cli::from_arg_matches(&matches)?, values))
+    });
+    match cli.and_then(|(cli, values)| run(cli, values, &command)) {
         Ok(code) => code,
         Err(SettingsError::CommandLine(error))
             if !error.use_stderr()
@@ -90,13 +93,16 @@ fn read_again(command: &clap::Command) -> Result<ServeArgs, SettingsError> {
     }
 }
 
-fn run(cli: Cli, command: &clap::Command) -> Result<ExitCode, SettingsError> {
+fn run(
+    cli: Cli,
+    values: Vec<(String, String)>,
+    command: &clap::Command,
+) -> Result<ExitCode, SettingsError> {
     match cli.command {
         Command::Serve(arguments) => {
             let command = command.clone();
-            Ok(tremula_server::cli::run(*arguments, move || {
-                read_again(&command)
-            }))
+            let again = move || read_again(&command);
+            Ok(tremula_server::cli::run(*arguments, values, again))
         }
         Command::Config(Config::Check { file }) => {
             let count = settings::check(command, &file)?;

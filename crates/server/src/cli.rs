@@ -118,14 +118,17 @@ enum Failure {
 /// Serves until the process is asked to stop. Returns success after an orderly end. A failure to
 /// start is printed in one line on standard error.
 ///
+/// `settings` are the [values](crate::settings::values) of all settings, for `CONFIG GET`.
+///
 /// On SIGHUP the settings are read again with `read_again`; of these, the level of the log is
 /// taken.
 #[must_use]
 pub fn run(
     arguments: ServeArgs,
+    settings: Vec<(String, String)>,
     read_again: impl Fn() -> Result<ServeArgs, SettingsError> + Send + 'static,
 ) -> ExitCode {
-    match serve(arguments, read_again) {
+    match serve(arguments, settings, read_again) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -136,9 +139,10 @@ pub fn run(
 
 fn serve(
     arguments: ServeArgs,
+    settings: Vec<(String, String)>,
     read_again: impl Fn() -> Result<ServeArgs, SettingsError> + Send + 'static,
 ) -> Result<(), Failure> {
-    let level = logs::begin(&arguments.log)?;
+    logs::begin(&arguments.log)?;
     let threads = arguments
         .threads
         .or_else(|| thread::available_parallelism().ok().map(NonZeroUsize::get))
@@ -166,7 +170,7 @@ fn serve(
     let stored = StoreConfig::new(engine)
         .cache(cache)
         .term_bounds(arguments.limits.terms.bounds())
-        .eviction(memory.eviction())
+        .eviction(Some(memory.eviction()))
         .quotas(quotas.mailboxes(), quotas.cursors());
     let store = Arc::new(Store::new(&stored)?);
     let config = Config {
@@ -177,11 +181,13 @@ fn serve(
         acl_file: arguments.acl_file,
         password_file: arguments.password_file,
         table_directory: arguments.table_directory,
+        config_file: arguments.config,
+        settings,
     };
     // Listens first, so that a taken port is reported before a long load.
     let server = Server::bind(config, Arc::clone(&store))?;
     let on_hangup = move || match read_again() {
-        Ok(arguments) => level.set(arguments.log.log_level),
+        Ok(arguments) => logs::set_level(arguments.log.log_level),
         Err(error) => tracing::warn!("the settings stay as they are: {error}"),
     };
     server

@@ -6,16 +6,19 @@
 
 mod handshake;
 mod receive;
+mod waiting;
 
 use crate::apart::{self, Job, LONG, free};
 use crate::clients::{Admission, Buffers, Client, Clients, State};
-use crate::commands::{self, Failure, Lent, Next, Receive, Session, Unfinished};
+use crate::commands::{self, Failure, Lent, Next, Receive, Session, Unfinished, Waiting};
+use crate::figures::{Stopwatch, Stripe, Took};
 use crate::limits::REPLY_BATCH;
 use crate::memory::Room;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use crate::transport::{HANDSHAKE_RECORD, Socket, Stream};
 use crate::turn::{BYTES_PER_UNIT, Turn};
+use crate::watch;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,6 +54,7 @@ struct Connection {
     /// Whether this is the thread apart.
     is_apart: bool,
     output: Reply,
+    stopwatch: Stopwatch,
     turn: Turn,
     stream: Stream,
     /// Whether nothing of the client has been taken yet.
@@ -95,6 +99,8 @@ enum Pause {
     Slow(Duration),
     /// A command receives messages.
     Receive(Receive),
+    /// A command is answered after a time.
+    Wait(Waiting),
     /// The connection ends.
     Close,
 }
@@ -174,7 +180,8 @@ impl Connection {
             long: None,
             again: None,
             is_apart: false,
-            output: Reply::new(server.limits.max_output_buffer.0),
+            output: Reply::new(server.live.max_output_buffer.bytes()),
+            stopwatch: Stopwatch::new(),
             turn: Turn::begin(server.limits.turn.time.0),
             stream,
             is_new: true,
@@ -194,7 +201,12 @@ impl Connection {
             has_input = !self.input.is_empty();
         }
         loop {
-            if !has_input && !self.read().await? {
+            let goes_on = match self.session.watching {
+                _ if has_input => true,
+                None => self.read().await?,
+                Some(_) => Box::pin(self.watch()).await?,
+            };
+            if !goes_on {
                 self.part().await?;
                 return Ok(None);
             }
@@ -233,6 +245,7 @@ impl Connection {
                     Pause::Paused => self.server.clients.pause.wait().await,
                     // In a box too.
                     Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
+                    Pause::Wait(waiting) => Box::pin(self.wait_out(waiting)).await?,
                     Pause::Close => {
                         self.close().await?;
                         return Ok(None);
@@ -279,6 +292,31 @@ impl Connection {
         self.server.clients.publish(&self.client, buffers);
     }
 
+    /// What this thread counts.
+    #[inline]
+    fn stripe(&self) -> &Stripe {
+        let stripes = &self.server.figures.stripes;
+        stripes.of(self.client.worker(), self.is_apart)
+    }
+
+    /// Keeps that a command took long. Its request is still in the input.
+    #[cold]
+    fn note_slow(&self, took: &Took) {
+        let mut parser = RequestParser::new(&self.server.limits);
+        parser.set_max_argument(usize::MAX);
+        let request = &self.input[took.at..];
+        if let Ok(Some(_)) = parser.parse(request) {
+            let arguments = parser.arguments(request);
+            watch::note_slow(
+                &self.server,
+                &self.client,
+                took.command,
+                arguments,
+                took.time,
+            );
+        }
+    }
+
     /// What the thread apart does for the command that has begun.
     fn apart(&mut self) -> Option<Job> {
         self.begun.as_mut()?.command.apart.take()
@@ -314,6 +352,7 @@ impl Connection {
                 // The turn goes on, so that a client that never stops sending does not starve the
                 // rest of its thread.
                 Ok(read) => {
+                    self.stripe().read.add(read as u64);
                     self.publish();
                     if self.turn.spend_bytes(read + BYTES_PER_UNIT) {
                         self.give_way().await;
@@ -425,6 +464,7 @@ impl Connection {
     /// thread apart, runs one.
     fn run_commands(&mut self) -> Pause {
         self.output.reserve(REPLY_SIZE);
+        self.apply_settings();
         let mut ran = 0;
         let pause = loop {
             self.parser.is_known = self.session.identity.user().is_some();
@@ -436,8 +476,8 @@ impl Connection {
                 (None, Some(length)) => (length, None),
                 (None, None) => match self.parser.parse(unread) {
                     Ok(Some(length)) => (length, None),
-                    Ok(None) if unread.len() > self.server.limits.max_query_buffer.0 => {
-                        let limit = self.server.limits.max_query_buffer.0;
+                    Ok(None) if unread.len() > self.server.live.max_query_buffer.bytes() => {
+                        let limit = self.server.live.max_query_buffer.bytes();
                         break self.refuse(&ProtocolError::QueryTooLong(limit));
                     }
                     Ok(None) => break Pause::Idle,
@@ -447,7 +487,9 @@ impl Connection {
             let arguments = self.parser.arguments(unread);
             let mut next = Next::Reply;
             if arguments.len() > 0 {
+                self.stopwatch.at = self.consumed;
                 let written = self.output.len();
+                let stripes = &self.server.figures.stripes;
                 let lent = &mut Lent {
                     server: &self.server,
                     client: &self.client,
@@ -455,6 +497,8 @@ impl Connection {
                     reply: &mut self.output,
                     turn: &mut self.turn,
                     is_apart: self.is_apart,
+                    stripe: stripes.of(self.client.worker(), self.is_apart),
+                    stopwatch: &mut self.stopwatch,
                 };
                 next = match unfinished {
                     Some(command) => commands::go_on(lent, command, arguments),
@@ -465,6 +509,9 @@ impl Connection {
                 };
                 let copied = length + self.output.len().saturating_sub(written);
                 self.turn.spend_bytes(copied);
+                if let Some(took) = self.stopwatch.take_slow() {
+                    self.note_slow(&took);
+                }
             }
             if let Next::Work(command) = next {
                 self.begun = Some(Begun { length, command });
@@ -473,7 +520,7 @@ impl Connection {
             if let Next::Apart = next {
                 self.long = Some(length);
                 ran -= 1;
-                self.client.ran(self.session.last_command);
+                self.client.ran(self.session.last_command, None);
                 break Pause::Send;
             }
             if let Next::Again = next {
@@ -489,6 +536,7 @@ impl Connection {
             self.consumed += length;
             match next {
                 Next::Receive(receive) => break Pause::Receive(receive),
+                Next::Wait(waiting) => break Pause::Wait(waiting),
                 Next::Close => break Pause::Close,
                 Next::Slow(wait) => break Pause::Slow(wait),
                 _ if self.is_apart || self.turn.is_over() || self.output.len() >= REPLY_BATCH => {
@@ -497,18 +545,38 @@ impl Connection {
                 _ => (),
             }
         };
+        let stripes = &self.server.figures.stripes;
+        let stripe = stripes.of(self.client.worker(), self.is_apart);
+        let now = self.stopwatch.end(stripe);
+        if let Some(took) = self.stopwatch.take_slow() {
+            self.note_slow(&took);
+        }
         if ran > 0 {
-            self.client.ran(self.session.last_command);
-            self.server.stats.commands.fetch_add(ran, Relaxed);
+            self.client.ran(self.session.last_command, now);
+            self.stripe().requests.add(ran);
         }
         pause
+    }
+
+    /// Takes over the settings that have changed.
+    fn apply_settings(&mut self) {
+        let live = &self.server.live;
+        self.parser.set_max_argument(live.max_argument.bytes());
+        self.output.set_limit(live.max_output_buffer.bytes());
+        let (slow, is_exact) = live.noticeable();
+        self.stopwatch.slow = slow;
+        self.stopwatch.is_exact = is_exact;
+        self.stopwatch.keeps_times = live.tracks_latency();
+        self.stopwatch.begin();
     }
 
     /// Answers input that breaks the protocol.
     fn refuse(&mut self, error: &ProtocolError) -> Pause {
         tracing::debug!(client = self.client.id, %error, "protocol error");
+        let text = error.to_bytes();
+        self.stripe().error(&text);
         self.output.begin();
-        self.output.fail(&error.to_bytes());
+        self.output.fail(&text);
         self.output.finish();
         Pause::Close
     }
@@ -527,6 +595,7 @@ impl Connection {
             match sent {
                 Ok(sent) => {
                     self.output.sent(sent);
+                    self.stripe().sent.add(sent as u64);
                     if self.turn.spend_bytes(sent) {
                         self.give_way().await;
                     }

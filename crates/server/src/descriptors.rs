@@ -90,6 +90,33 @@ pub(crate) fn fit(limits: &mut Limits, threads: usize) -> Result<(), TooFew> {
     Ok(())
 }
 
+/// Makes room for another limit of clients while the server runs.
+///
+/// # Errors
+///
+/// The most clients for which the system has descriptors.
+pub(crate) fn allow(limits: &Limits, threads: usize, clients: usize) -> Result<(), usize> {
+    let own = OWN + OF_WORKER * threads as u64;
+    let wanted = Limits {
+        max_clients: clients,
+        ..limits.clone()
+    };
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let plan = Plan::new(&wanted, own, current, maximum).ok_or(0_usize)?;
+    if plan.clients < clients {
+        return Err(plan.clients);
+    }
+    if let Some(raised) = plan.raise_to {
+        let raised = Rlimit {
+            current: Some(raised),
+            maximum,
+        };
+        let now = Plan::new(&wanted, own, current, current).map_or(0, |plan| plan.clients);
+        setrlimit(Resource::Nofile, raised).map_err(|_| now)?;
+    }
+    Ok(())
+}
+
 /// A descriptor in reserve. When there is no other, giving it up makes room to accept a client and
 /// to tell it why it is not served.
 pub(crate) struct Spare(Option<File>);

@@ -8,6 +8,7 @@ use crate::clients::Clients;
 use crate::commands::Command;
 use crate::gather::{Judge, LOOK, Seen, Threads};
 use crate::server::Shared;
+use crate::watch::Event;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::runtime::RuntimeMetrics;
@@ -141,9 +142,6 @@ pub(crate) async fn keep(shared: &Shared) {
         .map(|number| Watched::new(number, threads))
         .collect();
     let mut judge = Judge::default();
-    let limits = &shared.limits.clients;
-    let timeout = (limits.timeout > 0).then(|| Duration::from_secs(limits.timeout));
-    let slow = Duration::from_secs(limits.soft_output_seconds);
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = ticks.tick().await.into_std();
@@ -164,6 +162,9 @@ pub(crate) async fn keep(shared: &Shared) {
         }
         number = number.wrapping_add(1);
         if number.is_multiple_of(LOOKS_OF_CLIENTS) {
+            let timeout = shared.live.timeout.get();
+            let timeout = (timeout > 0).then(|| Duration::from_secs(timeout));
+            let slow = Duration::from_secs(shared.live.soft_output_seconds.get());
             shared.clients.close_idle(timeout, slow);
             shared.clients.keep_within_limit();
         }
@@ -201,6 +202,12 @@ impl Watched {
         }
         if !is_stuck {
             return Some(format!("thread tremula-{number} turns again"));
+        }
+        if let Some(long) = shared.live.long_event() {
+            let still = Duration::from_millis(still);
+            if still >= long {
+                shared.latencies.add(Event::Stuck, still);
+            }
         }
         let what = culprit(number, &shared.clients);
         Some(format!(

@@ -8,6 +8,7 @@ mod commands;
 mod connection;
 mod descriptors;
 mod extended;
+mod figures;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -26,9 +27,11 @@ pub mod settings;
 mod transport;
 mod turn;
 mod users;
+mod watch;
 
 pub use commands::command_table;
 pub use descriptors::TooFew;
+pub use figures::figure_table;
 pub use server::{Config, DRAIN_TIME, Server, StartError};
 pub use transport::{AuthClients, CertificateError, SocketMode, TlsFiles, UnixError, UnixSocket};
 pub use users::FileError;

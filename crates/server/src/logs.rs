@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
@@ -92,15 +92,27 @@ pub struct LogError {
     source: io::Error,
 }
 
-/// Changes the level of the log.
-#[derive(Clone)]
-pub(crate) struct LevelHandle(reload::Handle<LevelFilter, Registry>);
+/// The level of the log, and what changes it once the log has begun.
+static LEVEL: Mutex<Level> = Mutex::new(Level::Warn);
+static HANDLE: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 
-impl LevelHandle {
-    pub(crate) fn set(&self, level: Level) {
+/// The least serious events that are logged.
+pub(crate) fn level() -> Level {
+    *LEVEL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes the level of the process's log.
+pub(crate) fn set_level(level: Level) {
+    *LEVEL.lock().unwrap_or_else(PoisonError::into_inner) = level;
+    if let Some(handle) = HANDLE.get() {
         // Fails if the program has a log of its own, whose level is its own.
-        let _ = self.0.reload(level.filter());
+        let _ = handle.reload(level.filter());
     }
+}
+
+/// The level with this name.
+pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
+    Level::from_str(name, true)
 }
 
 /// Begins the log. If the program has one of its own, that one is used.
@@ -108,7 +120,7 @@ impl LevelHandle {
 /// # Errors
 ///
 /// [`LogError`] if the file cannot be opened.
-pub(crate) fn begin(arguments: &LogArgs) -> Result<LevelHandle, LogError> {
+pub(crate) fn begin(arguments: &LogArgs) -> Result<(), LogError> {
     let (level, handle) = reload::Layer::new(arguments.log_level.filter());
     let (writer, is_terminal) = match &arguments.log_file {
         Some(path) => (Output::File(LogFile::open(path)?), false),
@@ -126,7 +138,10 @@ pub(crate) fn begin(arguments: &LogArgs) -> Result<LevelHandle, LogError> {
         .with(level)
         .with(lines)
         .try_init();
-    Ok(LevelHandle(handle))
+    // Fails if a server of this process has begun before; the log is the first one's.
+    let _ = HANDLE.set(handle);
+    set_level(arguments.log_level);
+    Ok(())
 }
 
 /// Where lines go.

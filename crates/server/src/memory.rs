@@ -20,9 +20,10 @@ use crate::limits::MemoryLimits;
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
 use crate::turn::Turn;
+use crate::watch::Event;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::MissedTickBehavior;
 use tremula_store::Key;
 use tremula_sync::counting_allocator::{give_back, pass_on, turnover, used_bytes};
@@ -56,9 +57,9 @@ const LEAST_OF_BUFFERS: u64 = 1 << 20;
 /// The limit of all memory.
 pub(crate) struct Memory {
     /// `u64::MAX` for no limit.
-    limit: u64,
-    /// What the buffers of clients may have beyond the limit.
-    of_buffers: u64,
+    limit: AtomicU64,
+    /// How often `MEMORY PURGE` asked the threads to give back what they can.
+    purges: AtomicU64,
     /// What running commands have promised to take.
     promised: Arc<AtomicU64>,
 }
@@ -97,17 +98,40 @@ enum Made {
 
 impl Memory {
     pub(crate) fn new(limits: &MemoryLimits) -> Self {
-        let limit = limits.limit();
         Self {
-            limit: limit.unwrap_or(u64::MAX),
-            of_buffers: limit.map_or(0, |limit| (limit / PART_OF_BUFFERS).max(LEAST_OF_BUFFERS)),
+            limit: AtomicU64::new(limits.limit().unwrap_or(u64::MAX)),
+            purges: AtomicU64::new(0),
             promised: Arc::default(),
         }
     }
 
     /// The limit, if there is one.
     pub(crate) fn limit(&self) -> Option<u64> {
-        (self.limit != u64::MAX).then_some(self.limit)
+        Some(self.bound()).filter(|limit| *limit != u64::MAX)
+    }
+
+    /// Changes the limit; 0 is none. If more is used, evictions and refusals begin with the next
+    /// command.
+    pub(crate) fn set_limit(&self, limit: u64) {
+        let limit = if limit == 0 { u64::MAX } else { limit };
+        self.limit.store(limit, Relaxed);
+    }
+
+    /// The limit; `u64::MAX` is no limit.
+    #[inline]
+    fn bound(&self) -> u64 {
+        self.limit.load(Relaxed)
+    }
+
+    /// What the buffers of clients may have beyond the limit.
+    fn of_buffers(&self) -> u64 {
+        let limit = self.limit();
+        limit.map_or(0, |limit| (limit / PART_OF_BUFFERS).max(LEAST_OF_BUFFERS))
+    }
+
+    /// Lets every thread give back to the system what it can, at its next look.
+    pub(crate) fn purge(&self) {
+        self.purges.fetch_add(1, Relaxed);
     }
 
     /// Whether a command may run. Also notes which key it uses, if evictions depend on that. Of a
@@ -123,7 +147,12 @@ impl Memory {
         command: &Command,
         arguments: Arguments<'_>,
     ) -> Room {
-        if self.limit == u64::MAX {
+        let limit = self.bound();
+        if limit == u64::MAX {
+            // Evictions may begin later, by what is known of accesses then.
+            if command.has_one_key() {
+                note_access(server, database, arguments.get(1));
+            }
             return Room::Enough(None);
         }
         if command.has_one_key() {
@@ -136,7 +165,7 @@ impl Memory {
         let need = self.need(server, database, command, arguments);
         let promise = promised.take().or_else(|| self.promise(need));
         let more = if promise.is_some() { 0 } else { need };
-        match self.make_room(server, more, self.limit, turn) {
+        match self.make_room(server, more, limit, turn) {
             Made::Enough => Room::Enough(promise),
             Made::Some => {
                 *promised = promise;
@@ -168,13 +197,13 @@ impl Memory {
         missing: usize,
     ) -> Room {
         let all = held.saturating_add(missing);
-        if self.limit == u64::MAX || all <= SHORT_REQUEST {
+        if self.bound() == u64::MAX || all <= SHORT_REQUEST {
             return Room::Enough(None);
         }
         // Evictions keep pace with what arrives. Without them there is either room for all of it
         // now or there will be none. A buffer that grows is copied, and then has twice the bytes.
         let need = match server.store.evictor() {
-            Some(_) if all as u64 <= self.limit => held,
+            Some(_) if all as u64 <= self.bound() => held,
             _ => all,
         };
         match self.make_room(server, need as u64, self.most(), turn) {
@@ -190,17 +219,17 @@ impl Memory {
         if used_bytes() <= self.most() {
             return;
         }
-        match self.make_room(server, 0, self.limit, turn) {
+        match self.make_room(server, 0, self.bound(), turn) {
             Made::Enough => return,
             // Evictions go on in the next turn, unless replies grow faster.
-            Made::Some if used_bytes() <= self.most().saturating_add(self.of_buffers) => return,
+            Made::Some if used_bytes() <= self.most().saturating_add(self.of_buffers()) => return,
             Made::Some | Made::Nothing => (),
         }
         server.clients.close_largest(|held| {
-            let excess = used_bytes().saturating_sub(self.limit);
+            let excess = used_bytes().saturating_sub(self.bound());
             let excess = usize::try_from(excess).unwrap_or(usize::MAX);
             // Closing clients helps only as far as it is they who hold the memory.
-            let spared = usize::try_from(self.of_buffers).unwrap_or(usize::MAX);
+            let spared = usize::try_from(self.of_buffers()).unwrap_or(usize::MAX);
             excess
                 .saturating_sub(held.coming_back)
                 .min(held.staying.saturating_sub(spared))
@@ -209,7 +238,7 @@ impl Memory {
 
     /// The limit of everything with the buffers of clients.
     fn most(&self) -> u64 {
-        self.limit.saturating_add(self.of_buffers)
+        self.bound().saturating_add(self.of_buffers())
     }
 
     fn promise(&self, bytes: u64) -> Option<Promise> {
@@ -224,6 +253,22 @@ impl Memory {
 
     /// Evicts keys until `need` more bytes are within `limit`, or the turn is over.
     fn make_room(&self, server: &Shared, need: u64, limit: u64, turn: &mut Turn) -> Made {
+        if self.fits(need, limit) {
+            return Made::Enough;
+        }
+        let Some(long) = server.live.long_event() else {
+            return self.evict_until(server, need, limit, turn);
+        };
+        let begun = Instant::now();
+        let made = self.evict_until(server, need, limit, turn);
+        let took = begun.elapsed();
+        if took >= long {
+            server.latencies.add(Event::Eviction, took);
+        }
+        made
+    }
+
+    fn evict_until(&self, server: &Shared, need: u64, limit: u64, turn: &mut Turn) -> Made {
         loop {
             if self.fits(need, limit) {
                 return Made::Enough;
@@ -261,10 +306,10 @@ impl Memory {
     ) -> u64 {
         let bytes: usize = arguments.skip(1).map(<[u8]>::len).sum();
         let given = bytes as u64 + HEAD * arguments.len() as u64;
-        let longest = server.limits.max_argument.0;
+        let longest = server.live.max_argument.bytes();
         // The length of the value that is copied. Values in the cache are not.
         let copied = || {
-            if self.fits(FAR * longest as u64, self.limit) {
+            if self.fits(FAR * longest as u64, self.bound()) {
                 return 0;
             }
             let mut length = 0;
@@ -290,7 +335,8 @@ impl Memory {
 
     /// Whether there is room for `need` more bytes now.
     pub(crate) fn has_room(&self, need: u64) -> bool {
-        self.limit == u64::MAX || self.fits(need, self.limit)
+        let limit = self.bound();
+        limit == u64::MAX || self.fits(need, limit)
     }
 }
 
@@ -321,12 +367,12 @@ const QUIET: u64 = 1000;
 pub(crate) async fn keep_tidy(server: &Arc<Shared>, tidies_store: bool) {
     let mut ticks = tokio::time::interval(TIDY_TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut commands, mut turned_over) = (0, 0);
+    let (mut commands, mut turned_over, mut purges) = (0, 0, 0);
     let mut quiet_ticks = QUIET_TICKS;
     loop {
         ticks.tick().await;
         pass_on();
-        let now = server.stats.commands.load(Relaxed);
+        let now = server.figures.stripes.sum(|stripe| &stripe.requests);
         let ran = now - commands;
         commands = now;
         // Also without commands: a connection that ends frees its buffers.
@@ -335,14 +381,17 @@ pub(crate) async fn keep_tidy(server: &Arc<Shared>, tidies_store: bool) {
             quiet_ticks = 0;
         }
         turned_over = now;
+        let now = server.memory.purges.load(Relaxed);
+        let is_asked = now != purges;
+        purges = now;
         if tidies_store {
             let turn = &mut Turn::begin(server.limits.turn.time.0);
             server.memory.relieve(server, turn);
         }
-        if ran > QUIET || quiet_ticks == QUIET_TICKS {
+        if !is_asked && (ran > QUIET || quiet_ticks == QUIET_TICKS) {
             continue;
         }
-        quiet_ticks += 1;
+        quiet_ticks = (quiet_ticks + 1).min(QUIET_TICKS);
         give_back();
         let server = Arc::clone(server);
         // Not on this thread, because freeing what databases have unlinked may take long. The

@@ -6,22 +6,26 @@
 //! [gather](crate::gather) on few workers. All workers share the keyspace.
 
 mod accept;
+mod shared;
 
-use crate::clients::{Admission, Clients, Handshakes};
-use crate::commands::{self, Denied, Gathering};
+use crate::clients::Admission;
+use crate::commands;
 use crate::connection::Served;
 use crate::descriptors::{self, TooFew};
-use crate::gather::{Peer, Threads};
+use crate::gather::Peer;
 use crate::keeper::{self, TICK};
 use crate::limits::Limits;
 use crate::listen::{Listen, ListenError, Listeners, Listening};
-use crate::memory::{self, Memory};
-use crate::transport::{Certificates, Incoming, Session, Stream};
+use crate::memory;
+use crate::transport::{Incoming, Session, Stream};
 use crate::users::{FileError, Users};
+pub(crate) use shared::Shared;
+#[cfg(any(test, fuzzing))]
+pub(crate) use shared::shared;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,8 +35,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tremula_store::Store;
-#[cfg(any(test, fuzzing))]
-use tremula_store::StoreConfig;
 use tremula_sync::counting_allocator::pass_on;
 
 /// How long a stopping server waits for clients that do not read their replies. Process managers
@@ -59,37 +61,10 @@ pub struct Config {
     pub password_file: Option<PathBuf>,
     /// The directory in which `ETS.TAB2FILE` and its kin may read and write files; else `None`.
     pub table_directory: Option<PathBuf>,
-}
-
-/// The data that all threads of a server share.
-pub(crate) struct Shared {
-    pub(crate) store: Arc<Store>,
-    pub(crate) limits: Limits,
-    /// The commands that are refused.
-    pub(crate) denied: Denied,
-    pub(crate) memory: Memory,
-    pub(crate) clients: Arc<Clients>,
-    pub(crate) users: Users,
-    pub(crate) stats: Stats,
-    pub(crate) gathering: Arc<Gathering>,
-    pub(crate) started: Instant,
-    pub(crate) listening: Listening,
-    /// What TLS begins sessions with, if the server listens for any.
-    pub(crate) certificates: Option<Certificates>,
-    pub(crate) handshakes: Handshakes,
-    pub(crate) threads: Threads,
-    pub(crate) protected_mode: bool,
-    pub(crate) table_directory: Option<PathBuf>,
-}
-
-/// Counters for `INFO`.
-#[derive(Default)]
-pub(crate) struct Stats {
-    pub(crate) connections: AtomicU64,
-    pub(crate) rejected: AtomicU64,
-    pub(crate) commands: AtomicU64,
-    /// Turns that ended because their time was over.
-    pub(crate) turns_spent: AtomicU64,
+    /// The file of settings, which `CONFIG REWRITE` writes; else `None`.
+    pub config_file: Option<PathBuf>,
+    /// The settings with which the server begins, for `CONFIG GET`: names of flags and values.
+    pub settings: Vec<(String, String)>,
 }
 
 /// Why a server did not start.
@@ -158,23 +133,8 @@ impl Server {
             .map(|_| Worker::new())
             .collect::<Result<_, _>>()?;
         let peers = prepared.iter().map(Worker::peer).collect();
-        let shared = Arc::new(Shared {
-            store,
-            denied: config.limits.clients.denied(),
-            clients: Arc::new(Clients::new(&config.limits)),
-            threads: Threads::new(peers, config.limits.gather.gather),
-            memory: Memory::new(&config.limits.memory),
-            users,
-            limits: config.limits,
-            stats: Stats::default(),
-            gathering: Arc::default(),
-            started: Instant::now(),
-            listening,
-            certificates,
-            handshakes: Handshakes::default(),
-            protected_mode: config.protected_mode,
-            table_directory: config.table_directory,
-        });
+        let opened = (listening, certificates);
+        let shared = Arc::new(Shared::new(config, store, users, opened, peers));
         let (finish, finished) = std_mpsc::channel();
         let start = |(number, worker): (_, Worker)| worker.start(number, &shared, finish.clone());
         let workers = prepared.into_iter().enumerate().map(start);
@@ -211,6 +171,7 @@ impl Server {
                 () = keeper::keep(&shared) => (),
                 () = memory::keep_tidy(&shared, true) => (),
                 () = stop => (),
+                () = shared.stop.notified() => (),
             }
         });
         drop(listeners);
@@ -423,42 +384,13 @@ async fn serve(arrival: Arrival, departure: Departure) {
 }
 
 fn open(socket: Socket, shared: &Arc<Shared>) -> io::Result<Box<Served>> {
-    let silence = Duration::from_secs(shared.limits.clients.tcp_keepalive);
+    let silence = Duration::from_secs(shared.live.tcp_keepalive.get());
     let opened = Arc::new(socket.incoming.open(silence)?);
     let stream = match socket.session {
         None => Stream::plain(opened),
         Some(session) => Stream::encrypted(opened, session),
     };
     Served::new(shared, stream, socket.admission)
-}
-
-/// The data of a server that does not listen.
-#[cfg(any(test, fuzzing))]
-pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> Arc<Shared> {
-    let Ok(store) = Store::new(store) else {
-        panic!("the server takes this engine");
-    };
-    Arc::new(Shared {
-        store: Arc::new(store),
-        denied: limits.clients.denied(),
-        clients: Arc::new(Clients::new(&limits)),
-        threads: Threads::new(peers, limits.gather.gather),
-        memory: Memory::new(&limits.memory),
-        users: Users::new(limits.users.max_users, limits.users.max_acl_log),
-        limits,
-        stats: Stats::default(),
-        gathering: Arc::default(),
-        started: Instant::now(),
-        listening: Listening {
-            plain: Some(([127, 0, 0, 1], 0).into()),
-            tls: None,
-            unix: None,
-        },
-        certificates: None,
-        handshakes: Handshakes::default(),
-        protected_mode: true,
-        table_directory: None,
-    })
 }
 
 #[cfg(test)]
@@ -471,7 +403,7 @@ mod tests {
     use crate::gather::Judge;
     use crate::keeper::Watched;
     use tokio::net::{TcpListener, TcpStream};
-    use tremula_store::Engine;
+    use tremula_store::{Engine, StoreConfig};
 
     /// How long the test may take on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(120);
@@ -479,7 +411,7 @@ mod tests {
     /// What the threads of a server share, and the way to each of its workers.
     fn shared(limits: Limits, workers: &[Worker]) -> Arc<Shared> {
         let peers = workers.iter().map(Worker::peer).collect();
-        super::shared(limits, &StoreConfig::new(Engine::CaTree), peers)
+        super::shared::shared(limits, &StoreConfig::new(Engine::CaTree), peers)
     }
 
     /// A worker on the thread of the test.

@@ -122,6 +122,8 @@ pub(crate) struct Client {
     input: AtomicUsize,
     unsent: AtomicUsize,
     output: AtomicUsize,
+    /// The bytes that wait for it as a monitor.
+    feed: AtomicUsize,
     /// The bytes of this client in the total of all clients.
     pub(super) counted: AtomicUsize,
     /// Milliseconds from `connected` to when too much became unread, plus one; 0 if not so.
@@ -156,6 +158,7 @@ impl Client {
             input: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
+            feed: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
             slow_since: AtomicU64::new(0),
             ending: AtomicU8::new(0),
@@ -224,9 +227,13 @@ impl Client {
     }
 
     /// Records that a batch of commands has run, of which `last` was the last.
-    pub(crate) fn ran(&self, last: &'static str) {
+    /// `now` is the time if it is known.
+    pub(crate) fn ran(&self, last: &'static str, now: Option<Instant>) {
         *lock(&self.last_command) = last;
-        self.is_active();
+        let now = now.unwrap_or_else(Instant::now);
+        let age = now.saturating_duration_since(self.connected).as_millis();
+        self.last_active
+            .store(u64::try_from(age).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// Records that the client has done something: completed a command, or taken some of a reply.
@@ -282,10 +289,33 @@ impl Client {
         }
     }
 
-    /// The bytes of both buffers.
+    /// The bytes of both buffers, and of what waits for a monitor.
     pub(crate) fn held(&self) -> usize {
-        let output = self.output.load(Relaxed);
+        let output = self.output.load(Relaxed).saturating_add(self.feed());
         self.input.load(Relaxed).saturating_add(output)
+    }
+
+    /// The bytes that wait for it as a monitor.
+    pub(crate) fn feed(&self) -> usize {
+        self.feed.load(Relaxed)
+    }
+
+    pub(crate) fn set_feed(&self, bytes: usize) {
+        self.feed.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is(State::Blocked)
+    }
+
+    /// Whether the client is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.address().to_canonical().is_loopback()
+    }
+
+    /// The address that the client came from, as a text.
+    pub(crate) fn address_text(&self) -> String {
+        self.peer.to_string()
     }
 
     /// Ends the connection: its input now, and its output if it does not take its replies. Returns
@@ -345,7 +375,7 @@ impl Client {
         let idle = self.now().saturating_sub(self.last_active.load(Relaxed)) / 1000;
         let load = |counter: &AtomicUsize| counter.load(Relaxed);
         let (unread, input) = (load(&self.unread), load(&self.input));
-        let (unsent, output) = (load(&self.unsent), load(&self.output));
+        let (unsent, output) = (load(&self.unsent), load(&self.output) + load(&self.feed));
         let flags: String = [
             (self.peer.is_unix(), 'U'),
             (self.is(State::Blocked), 'b'),

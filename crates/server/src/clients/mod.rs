@@ -39,8 +39,9 @@ pub(crate) struct Clients {
     /// Held while clients are chosen and closed for a total, so that two threads do not both close
     /// clients for the same excess.
     choice: Mutex<()>,
-    buffer_limit: usize,
-    soft_limit: usize,
+    /// 0 is no limit; the same below.
+    buffer_limit: AtomicUsize,
+    soft_limit: AtomicUsize,
 }
 
 impl Clients {
@@ -55,11 +56,34 @@ impl Clients {
             pause: Pause::default(),
             atoms: AtomQuotas::default(),
             choice: Mutex::default(),
-            buffer_limit: match limits.clients.max_client_buffers.0 {
-                0 => usize::MAX,
-                limit => limit,
-            },
-            soft_limit: limits.clients.soft_output_buffer.0,
+            buffer_limit: AtomicUsize::new(limits.clients.max_client_buffers.0),
+            soft_limit: AtomicUsize::new(limits.clients.soft_output_buffer.0),
+        }
+    }
+
+    /// The most that the buffers of all clients may hold; 0 if there is no limit.
+    pub(crate) fn buffer_limit(&self) -> usize {
+        self.buffer_limit.load(Relaxed)
+    }
+
+    pub(crate) fn set_buffer_limit(&self, limit: usize) {
+        self.buffer_limit.store(limit, Relaxed);
+    }
+
+    /// What a client may leave unread for a time; 0 if there is no limit.
+    pub(crate) fn soft_limit(&self) -> usize {
+        self.soft_limit.load(Relaxed)
+    }
+
+    pub(crate) fn set_soft_limit(&self, limit: usize) {
+        self.soft_limit.store(limit, Relaxed);
+    }
+
+    /// What buffers hold beyond their limit.
+    fn excess(&self, held: usize) -> usize {
+        match self.buffer_limit() {
+            0 => 0,
+            limit => held.saturating_sub(limit),
         }
     }
 
@@ -113,10 +137,25 @@ impl Clients {
         lock(&self.connected).len()
     }
 
+    /// How many wait for a message, or by `WAIT`.
+    pub(crate) fn blocked(&self) -> usize {
+        let connected = lock(&self.connected);
+        connected
+            .values()
+            .filter(|client| client.is_blocked())
+            .count()
+    }
+
+    /// The bytes that wait for monitors.
+    pub(crate) fn fed(&self) -> u64 {
+        let connected = lock(&self.connected);
+        connected.values().map(|client| client.feed() as u64).sum()
+    }
+
     /// Notes what a client's connection holds. The connection calls this, before it waits and after
     /// it has read. If all buffers together pass their limit, this closes the largest clients.
     pub(crate) fn publish(&self, client: &Client, buffers: Buffers) {
-        client.set_buffers(buffers, self.soft_limit);
+        client.set_buffers(buffers, self.soft_limit());
         let counted = client.counted.load(Relaxed);
         // A client that is being closed does not count, because its memory comes back.
         let held = match client.ending() {
@@ -133,7 +172,7 @@ impl Clients {
         } else {
             self.buffered.fetch_sub(counted - held, Relaxed) - (counted - held)
         };
-        if held > counted && total > self.buffer_limit {
+        if held > counted && self.excess(total) > 0 {
             self.keep_within_limit();
         }
     }
@@ -153,7 +192,7 @@ impl Clients {
 
     /// Closes the largest clients until all buffers are within their limit.
     pub(crate) fn keep_within_limit(&self) {
-        self.close_largest(|held| held.staying.saturating_sub(self.buffer_limit));
+        self.close_largest(|held| self.excess(held.staying));
     }
 
     /// Closes the clients whose buffers are largest, until these have held as many bytes as

@@ -1,7 +1,8 @@
 //! `ACL …`: users and what they may do.
 
 use super::reach::NOTHING_OF_USERS;
-use super::table::{self, ADMIN, ANY_TIME, CATEGORIES, CLIENT, Command, NOTHING};
+use super::rows::{ADMIN, ANY_TIME, CLIENT, NOTHING};
+use super::table::{self, CATEGORIES, Command};
 use super::{Context, Failure, Next, Outcome, apart, describe};
 use crate::clients::{Client, Ending};
 use crate::resp::{Arguments, number};

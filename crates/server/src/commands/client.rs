@@ -1,7 +1,8 @@
 //! `CLIENT …`: commands about connections, one's own and others'.
 
 use super::reach::NOTHING_OF_USERS;
-use super::table::{ADMIN, ANY_TIME, CLIENT, CONNECTION, Command, NOTHING};
+use super::rows::{ADMIN, ANY_TIME, CLIENT, CONNECTION, NOTHING};
+use super::table::Command;
 use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe};
 use crate::apart::MANY;
 use crate::clients::{Client, Ending, Unblock};

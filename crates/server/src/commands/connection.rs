@@ -8,7 +8,7 @@ use tremula_store::DATABASES;
 
 /// The version of Redis whose replies the server gives. Clients read it to learn what a server can
 /// do, so `HELLO` and `INFO` report it; `INFO` also has Tremula's own version.
-pub(super) const REDIS_VERSION: &str = "7.0.15";
+pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     match arguments.len() {
@@ -135,6 +135,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.identity = Identity::new(&context.server.users);
     context.client.set_user(DEFAULT.into());
     context.session.ets.reset();
+    context.session.watching = None;
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;
     context.client.in_transaction.store(false, Relaxed);

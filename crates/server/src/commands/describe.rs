@@ -1,6 +1,7 @@
 //! Descriptions of commands from their table, for clients (`COMMAND`, `… HELP`) and for readers.
 
-use super::table::{self, COMMANDS, Command};
+use super::rows::COMMANDS;
+use super::table::{self, Command};
 use super::{Context, Next, Outcome};
 use crate::resp::{Arguments, Reply};
 use std::fmt::Write;
@@ -141,20 +142,29 @@ fn docs_of(reply: &mut Reply, commands: &[&Command]) {
 pub(super) fn help(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let container = table::lookup(arguments.get(0)).unwrap_or(context.command);
     let name = container.name.to_ascii_uppercase();
-    context.reply.array(1 + 2 * container.subcommands.len());
-    context.reply.simple(&format!(
+    let lines = container.subcommands.iter().map(|subcommand| {
+        let syntax = subcommand.syntax;
+        let short = syntax.split_once(' ').map_or(syntax, |(_, rest)| rest);
+        (short, format!("{}.", subcommand.summary))
+    });
+    help_lines(context.reply, &name, lines);
+    Ok(Next::Reply)
+}
+
+/// What the subcommands of a command are, and what they do.
+pub(super) fn help_lines<T: std::fmt::Display>(
+    reply: &mut Reply,
+    name: &str,
+    lines: impl ExactSizeIterator<Item = (&'static str, T)>,
+) {
+    reply.array(1 + 2 * lines.len());
+    reply.simple(&format!(
         "{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
     ));
-    for subcommand in container.subcommands {
-        let syntax = subcommand.syntax;
-        context
-            .reply
-            .simple(syntax.split_once(' ').map_or(syntax, |(_, rest)| rest));
-        context
-            .reply
-            .simple(&format!("    {}.", subcommand.summary));
+    for (syntax, summary) in lines {
+        reply.simple(syntax);
+        reply.simple(&format!("    {summary}"));
     }
-    Ok(Next::Reply)
 }
 
 /// The commands as a Markdown table, for the README.

@@ -296,7 +296,8 @@ impl<E: Element> Listing<E> {
         arguments: Arguments<'_>,
     ) -> Result<Option<Option<Key>>, Failure> {
         let limits = &context.server.limits;
-        let (longest, most) = (limits.max_output_buffer.0, limits.turn.max_gathered.0);
+        let longest = context.server.live.max_output_buffer.bytes();
+        let most = limits.turn.max_gathered.0;
         while let Some((entry, mut matching)) = self.next(context) {
             if !self.source.shows(&entry.0) {
                 if context.turn.spend(1) {

@@ -2,20 +2,29 @@
 
 mod acl;
 mod client;
+mod config;
 mod connection;
 mod copying;
 mod counters;
+mod debug;
 mod denied;
 mod describe;
 mod ets;
 mod failure;
 mod info;
 mod keys;
+mod latency;
 mod listing;
+mod lolwut;
 mod mailbox;
+mod memory;
+mod object;
+mod operate;
 mod ordered;
 mod reach;
+mod rows;
 mod scan;
+mod slowlog;
 mod strings;
 mod table;
 mod transaction;
@@ -24,11 +33,14 @@ mod work;
 
 use crate::apart::MANY;
 use crate::clients::Client;
+use crate::figures::{Stopwatch, Stripe};
 use crate::memory::{Promise, Room};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
-use crate::turn::Turn;
+use crate::turn::{BYTES_PER_UNIT, Turn};
 use crate::users::{Denial, Identity, Reason, Users};
+use crate::watch::Watching;
+pub(crate) use connection::REDIS_VERSION;
 pub(crate) use denied::{Denied, full_name};
 pub(crate) use failure::Failure;
 pub(crate) use listing::Gathering;
@@ -36,7 +48,7 @@ pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use ordered::interval_of;
 pub(crate) use reach::KeyReach;
 use std::time::Duration;
-pub(crate) use table::{CATEGORIES, Command, all, lookup_full};
+pub(crate) use table::{CATEGORIES, COUNT, Command, all, lookup_full, numbered};
 use tremula_store::Database;
 use tremula_store::Values;
 use view::View;
@@ -61,6 +73,8 @@ pub(crate) struct Session {
     pub(crate) promise: Option<Promise>,
     /// The last command that ran, for `CLIENT LIST`.
     pub(crate) last_command: &'static str,
+    /// What the connection sees of all commands, if it is a monitor.
+    pub(crate) watching: Option<Watching>,
 }
 
 impl Session {
@@ -73,6 +87,7 @@ impl Session {
             ets: ets::Session::default(),
             promise: None,
             last_command: "",
+            watching: None,
         }
     }
 }
@@ -89,6 +104,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_apart: bool,
     /// The running command, by its full name.
     pub(crate) command: &'static Command,
+    /// What this thread counts.
+    pub(crate) stripe: &'a Stripe,
 }
 
 impl Session {
@@ -104,6 +121,12 @@ impl<'a> Context<'a> {
         self.server.store.values(self.session.database)
     }
 
+    /// Ends a command that has gone on elsewhere with an error.
+    fn fail(&mut self, text: &[u8]) {
+        self.stripe.error(text);
+        self.reply.fail(text);
+    }
+
     /// The selected database.
     pub(crate) fn database(&self) -> &'a Database {
         self.server.store.database(self.session.database)
@@ -117,6 +140,8 @@ pub(crate) enum Next {
     Reply,
     /// Sends the replies so far, and then receives messages for this command.
     Receive(Receive),
+    /// Sends the replies so far, and answers this command after a time.
+    Wait(Waiting),
     /// Sends the replies so far, lets other connections run if the turn is over, and then goes on
     /// with this command.
     Work(Unfinished),
@@ -132,6 +157,15 @@ pub(crate) enum Next {
     Close,
 }
 
+/// A command that is answered after a time, which holds no thread.
+pub(crate) struct Waiting {
+    /// `None` is for ever.
+    pub(crate) time: Option<Duration>,
+    /// Whether `CLIENT UNBLOCK` may end it, and its time is not one that the command took.
+    pub(crate) is_blocked: bool,
+    pub(crate) answer: fn(&mut Reply),
+}
+
 /// The outcome of a command. What a failed command has written is removed.
 type Outcome = Result<Next, Failure>;
 
@@ -143,6 +177,8 @@ pub(crate) struct Lent<'a> {
     pub(crate) reply: &'a mut Reply,
     pub(crate) turn: &'a mut Turn,
     pub(crate) is_apart: bool,
+    pub(crate) stripe: &'a Stripe,
+    pub(crate) stopwatch: &'a mut Stopwatch,
 }
 
 impl Lent<'_> {
@@ -155,6 +191,7 @@ impl Lent<'_> {
             turn: self.turn,
             is_apart: self.is_apart,
             command,
+            stripe: self.stripe,
         }
     }
 
@@ -199,31 +236,84 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     }
     let mute = lent.reply.mute;
     lent.reply.next_command();
-    let mut name = "NULL";
-    let outcome = found.and_then(|command| {
-        name = command.full_name;
-        let Room::Enough(promise) = room else {
-            return Err(Failure::OUT_OF_MEMORY);
-        };
-        lent.session.last_command = command.full_name;
-        lent.enter(command);
-        let mut outcome = (command.run)(&mut lent.context(command), arguments);
-        if let Ok(Next::Work(unfinished)) = &mut outcome {
-            unfinished.promise = promise;
-        }
-        lent.leave();
-        if command.is_short() {
-            lent.turn.spend(1);
-        } else {
-            lent.turn.look();
-        }
-        outcome
-    });
+    let Room::Enough(promise) = room else {
+        return refuse(lent, arguments, Failure::OUT_OF_MEMORY);
+    };
+    let command = match found {
+        Ok(command) => command,
+        Err(failure) => return refuse(lent, arguments, failure),
+    };
+    let name = command.full_name;
+    lent.session.last_command = name;
+    let is_small = command.is_short() && arguments.size() < BYTES_PER_UNIT;
+    lent.stopwatch.before(lent.stripe, command, is_small);
+    lent.enter(command);
+    let mut outcome = (command.run)(&mut lent.context(command), arguments);
+    if let Ok(Next::Work(unfinished)) = &mut outcome {
+        unfinished.promise = promise;
+    }
+    lent.leave();
+    if command.is_short() {
+        lent.turn.spend(1);
+    } else {
+        lent.turn.look();
+    }
     if let Ok(Next::Apart) = outcome {
         // It has no reply yet.
         lent.reply.mute = mute;
     }
+    time(lent, command, is_small, &outcome);
+    if lent.server.monitors.count() > 0 {
+        show(lent, command, arguments, &outcome);
+    }
     end(lent, name, outcome)
+}
+
+/// Counts a command that has run, or a step of it.
+#[inline]
+fn time(lent: &mut Lent<'_>, command: &'static Command, is_small: bool, outcome: &Outcome) {
+    let (stripe, stopwatch) = (lent.stripe, &mut *lent.stopwatch);
+    match outcome {
+        Ok(Next::Apart) => stopwatch.skip(stripe),
+        Ok(Next::Work(_)) => stopwatch.step(),
+        Ok(Next::Wait(waiting)) => {
+            if !waiting.is_blocked {
+                stopwatch.wait(waiting.time.unwrap_or_default());
+            }
+            stopwatch.after(stripe, command, false, false);
+        }
+        outcome => stopwatch.after(stripe, command, is_small, outcome.is_err()),
+    }
+}
+
+/// Shows a command to the monitors when it has begun. What administers the server is not shown, as
+/// in Redis.
+#[cold]
+fn show(lent: &Lent<'_>, command: &'static Command, arguments: Arguments<'_>, outcome: &Outcome) {
+    let begins_later = matches!(outcome, Ok(Next::Apart));
+    if !begins_later && !command.flags.contains(&"admin") {
+        let (server, database) = (lent.server, lent.session.database);
+        let (client, name) = (lent.client, command.full_name);
+        server
+            .monitors
+            .show(server, client, database, name, arguments);
+    }
+}
+
+/// Answers a request that does not run.
+#[cold]
+fn refuse(lent: &mut Lent<'_>, arguments: Arguments<'_>, failure: Failure) -> Next {
+    let command = named(arguments).ok();
+    if let Some(command) = command {
+        lent.stripe.rejected(command);
+    }
+    let next = end(
+        lent,
+        command.map_or("NULL", |command| command.full_name),
+        Err(failure),
+    );
+    lent.stopwatch.skip(lent.stripe);
+    next
 }
 
 /// Goes on with a command whose turn was over.
@@ -234,8 +324,11 @@ pub(crate) fn go_on(
 ) -> Next {
     let (server, command) = (lent.server, unfinished.command);
     let name = command.full_name;
+    lent.stopwatch.go_on();
     if !lent.reply.is_stream() && !server.memory.lets_go_on(server, lent.turn, command) {
-        return end(lent, name, Err(Failure::OUT_OF_MEMORY));
+        let outcome = Err(Failure::OUT_OF_MEMORY);
+        time(lent, command, false, &outcome);
+        return end(lent, name, outcome);
     }
     lent.enter(command);
     let context = &mut lent.context(unfinished.command);
@@ -258,6 +351,7 @@ pub(crate) fn go_on(
         }
         Err(failure) => Err(failure),
     };
+    time(lent, command, false, &outcome);
     end(lent, name, outcome)
 }
 
@@ -266,12 +360,14 @@ fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
     if let Err(Failure::Denied(reason, object)) = &outcome {
         acl::note(lent.server, lent.client, name, *reason, object);
     }
-    let reply = &mut *lent.reply;
+    let (reply, stripe) = (&mut *lent.reply, lent.stripe);
     let next = match outcome {
-        Ok(next @ (Next::Work(_) | Next::Receive(_) | Next::Apart)) => return next,
+        Ok(next @ (Next::Work(_) | Next::Receive(_) | Next::Wait(_) | Next::Apart)) => return next,
         Ok(next) => next,
         Err(Failure::WrongPassword(wait)) => {
-            reply.fail(&Failure::WRONG_PASSWORD.text());
+            let text = Failure::WRONG_PASSWORD.text();
+            stripe.error(&text);
+            reply.fail(&text);
             Next::Slow(wait)
         }
         Err(Failure::Attack) => {
@@ -281,7 +377,9 @@ fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
             Next::Close
         }
         Err(failure) => {
-            reply.fail(&failure.text());
+            let text = failure.text();
+            stripe.error(&text);
+            reply.fail(&text);
             Next::Reply
         }
     };

@@ -116,6 +116,17 @@ pub(super) const fn one_key(flags: Words) -> Keys {
     }
 }
 
+/// One key at another place, of which a command shows no bytes.
+pub(super) const fn key_at(place: i64) -> Keys {
+    Keys {
+        first: place,
+        last: place,
+        step: 1,
+        flags: &["RO"],
+        notes: "",
+    }
+}
+
 pub(super) const fn many_keys(step: i64, flags: Words) -> Keys {
     Keys {
         first: 1,

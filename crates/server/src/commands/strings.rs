@@ -19,7 +19,10 @@ fn reply_value(context: &mut Context<'_>, key: &[u8]) {
     let values = context.values();
     let reply = &mut *context.reply;
     let mut copy = |_, part: Part<'_>| reply.part(&part);
-    if !values.read(&Key::from(key), |length| 0..length, &mut copy) {
+    if values.read(&Key::from(key), |length| 0..length, &mut copy) {
+        context.stripe.hits.add(1);
+    } else {
+        context.stripe.misses.add(1);
         reply.null();
     }
 }
@@ -247,7 +250,7 @@ fn try_append(
     arguments: Arguments<'_>,
     attempts: u32,
 ) -> Result<Patched, Failure> {
-    let limit = context.server.limits.max_argument.0;
+    let limit = context.server.live.max_argument.bytes();
     let (key, suffix) = (Key::from(arguments.get(1)), arguments.get(2));
     let changed = context
         .values()
@@ -314,7 +317,7 @@ fn try_setrange(
     let offset = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
     let offset = usize::try_from(offset).map_err(|_| Failure::OFFSET)?;
     let patch = arguments.get(3);
-    let limit = context.server.limits.max_argument.0;
+    let limit = context.server.live.max_argument.bytes();
     let at_once = at_once(attempts);
     let values = context.values();
     let mut is_long = false;

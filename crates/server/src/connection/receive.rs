@@ -1,5 +1,6 @@
 //! How a connection receives from a mailbox: `MAILBOX.RECV`.
 
+use super::waiting::UNBLOCKED;
 use super::{Connection, READ_SIZE};
 use crate::apart::{LONG, MANY, free};
 use crate::clients::{State, Unblock};
@@ -21,6 +22,9 @@ const HANGUP_CHECK: Duration = Duration::from_millis(100);
 /// What a message takes in a reply besides its bytes: its length and two line ends.
 const MESSAGE_HEADER: usize = 32;
 
+/// The command that receives.
+const RECEIVE: &str = "mailbox.recv";
+
 impl Connection {
     /// Receives from a mailbox, waits if the client asked for it, and answers. A message counts as
     /// delivered once the reply has been written. If the client leaves before, the next receiver
@@ -33,16 +37,15 @@ impl Connection {
             } else {
                 receive.busy()
             };
-            self.output.fail(&failure.text());
+            self.fail_later(RECEIVE, &failure.text());
             self.output.finish();
             return self.send().await;
         };
         let unblocked = self.wait_for_messages(&mut lease, &receive).await?;
         if lease.taken().is_empty() && unblocked == Some(Unblock::Error) {
-            self.output
-                .fail(b"UNBLOCKED client unblocked via CLIENT UNBLOCK");
+            self.fail_later(RECEIVE, UNBLOCKED);
         } else if lease.taken().is_empty() && receive.post.is_dropped() {
-            self.output.fail(&receive.dropped().text());
+            self.fail_later(RECEIVE, &receive.dropped().text());
         } else {
             self.receive_more(&mut lease, receive.count).await;
             self.write_messages(&mut lease, receive.as_list).await;
@@ -63,7 +66,7 @@ impl Connection {
     /// Takes the rest of the messages that are there, as far as the client wants them and the reply
     /// has room.
     async fn receive_more(&mut self, lease: &mut Lease, count: usize) {
-        let most = self.server.limits.max_output_buffer.0 / 2;
+        let most = self.server.live.max_output_buffer.bytes() / 2;
         let size = |messages: &[Value]| -> usize {
             let sizes = messages.iter().map(|one| one.len() + MESSAGE_HEADER);
             sizes.sum()
@@ -145,7 +148,7 @@ impl Connection {
 
     /// Writes the taken messages as the reply, as many as it has room for.
     async fn write_messages(&mut self, lease: &mut Lease, as_list: bool) {
-        let mut room = self.server.limits.max_output_buffer.0 / 2;
+        let mut room = self.server.live.max_output_buffer.bytes() / 2;
         let fitting = lease
             .taken()
             .iter()
@@ -177,7 +180,7 @@ impl Connection {
 
 /// Whether the client will send no more, as far as the event loop knows: it has closed the
 /// connection or its half of it, or the server has ended its input. Earlier bytes may be unread.
-async fn has_ended_input(socket: &Socket) -> bool {
+pub(super) async fn has_ended_input(socket: &Socket) -> bool {
     tokio::select! {
         biased;
         ready = socket.ready(Interest::READABLE) => {

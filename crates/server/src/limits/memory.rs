@@ -56,15 +56,17 @@ impl MemoryLimits {
         }
     }
 
-    /// How keys are evicted, if they are.
-    pub(crate) fn eviction(&self) -> Option<EvictionSettings> {
-        let limit = usize::try_from(self.limit()?).unwrap_or(usize::MAX);
+    /// How keys are evicted, now or when another policy is chosen.
+    pub(crate) fn eviction(&self) -> EvictionSettings {
+        // A limit that is set later is not known yet.
+        let limit = self.limit().or_else(machine::share).unwrap_or(0);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (least, most) = PLACES;
-        (self.max_memory_policy != Policy::NoEviction).then(|| EvictionSettings {
+        EvictionSettings {
             policy: self.max_memory_policy,
             samples: self.max_memory_samples.into(),
             places: (limit / BYTES_A_PLACE).clamp(least, most),
-        })
+        }
     }
 }
 

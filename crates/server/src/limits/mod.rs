@@ -8,6 +8,7 @@ mod terms;
 mod tls;
 mod turn;
 mod users;
+mod watch;
 
 use clap::builder::RangedU64ValueParser;
 pub use clients::{
@@ -25,6 +26,10 @@ pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimit
 pub use tls::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKE, TlsLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
 pub use users::{MAX_ACL_LOG, MAX_USERS, UserLimits};
+pub(crate) use watch::MOST_SLOWLOG;
+pub use watch::{
+    DebugAccess, LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN, WatchLimits,
+};
 
 /// Clients served at once, as in Redis. An idle client costs a socket and less than
 /// three kilobytes.
@@ -63,7 +68,7 @@ const LEAST_ARGUMENT: usize = 64;
 const LEAST_BUFFER: usize = 1 << 10;
 
 /// The largest number of bytes that a flag takes: more than any machine has.
-const MOST_BYTES: Bytes = Bytes(1 << 50);
+pub(crate) const MOST_BYTES: Bytes = Bytes(1 << 50);
 
 /// The limits of one server.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
@@ -120,6 +125,9 @@ pub struct Limits {
     /// The limits of TLS.
     #[command(flatten)]
     pub tls: TlsLimits,
+    /// What is kept of commands that take long, and who may debug.
+    #[command(flatten)]
+    pub watch: WatchLimits,
 }
 
 impl Default for Limits {
@@ -139,6 +147,7 @@ impl Default for Limits {
             quotas: Quotas::default(),
             users: UserLimits::default(),
             tls: TlsLimits::default(),
+            watch: WatchLimits::default(),
         }
     }
 }

@@ -280,6 +280,39 @@ impl Reply {
         self.header(b':', number);
     }
 
+    /// A number that need not be whole; a text of its digits if the protocol has no such numbers.
+    pub(crate) fn double(&mut self, number: f64) {
+        let digits = number.to_string();
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(digits.as_bytes()),
+            Protocol::Resp3 => {
+                self.put(b",");
+                self.put(digits.as_bytes());
+                self.put(b"\r\n");
+            }
+        }
+    }
+
+    /// Bytes that are replies already: what a monitor sees.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.commit();
+        self.bytes.extend_from_slice(bytes);
+        self.commit();
+    }
+
+    /// Parts of replies that only `DEBUG PROTOCOL` writes, with or without RESP3's types.
+    pub(crate) fn typed(&mut self, resp3: &[u8], resp2: &[u8]) {
+        self.put(match self.protocol {
+            Protocol::Resp2 => resp2,
+            Protocol::Resp3 => resp3,
+        });
+    }
+
+    /// Lets replies have other limits from now on.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// A number of things.
     pub(crate) fn count(&mut self, number: usize) {
         self.length(b':', number);

@@ -198,6 +198,11 @@ impl RequestParser {
         }
     }
 
+    /// Lets arguments be as long as this from now on.
+    pub(crate) fn set_max_argument(&mut self, bytes: usize) {
+        self.max_argument = bytes;
+    }
+
     /// The bytes that are allocated.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn held(&self) -> usize {

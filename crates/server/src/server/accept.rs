@@ -79,7 +79,8 @@ fn welcome(visitor: Visitor, workers: &[Arrivals], shared: &Shared) {
     } else {
         0
     };
-    let admission = shared.clients.admit(limits.max_clients + reserved);
+    let max_clients = shared.live.max_clients.bytes();
+    let admission = shared.clients.admit(max_clients.saturating_add(reserved));
     let refusal =
         (shared.protected_mode && !is_local && shared.users.lets_anybody_in()).then_some(PROTECTED);
     if refusal.is_some() || admission.is_none() {

@@ -14,11 +14,18 @@
 //! disable = ["ets"]
 //! ```
 
+mod live;
+mod parameter;
+mod rewrite;
 mod show;
+mod values;
 
 use clap::builder::OsStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+pub(crate) use live::Live;
+pub(crate) use parameter::{Refused, all as parameters, for_file, is_alive, set};
+pub(crate) use rewrite::rewrite;
 pub use show::{show, table};
 use std::ffi::OsString;
 use std::fs;
@@ -26,6 +33,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::{Table, Value};
+pub use values::values;
 
 /// The name of the subcommand that has settings.
 const SERVE: &str = "serve";

@@ -38,7 +38,7 @@ pub(crate) use password::generate;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -150,7 +150,7 @@ pub(crate) struct Users {
     file: Option<PathBuf>,
     password_file: Option<PathBuf>,
     most_users: usize,
-    most_entries: usize,
+    most_entries: AtomicUsize,
 }
 
 impl Users {
@@ -165,7 +165,7 @@ impl Users {
             file: None,
             password_file: None,
             most_users,
-            most_entries,
+            most_entries: AtomicUsize::new(most_entries),
         }
     }
 
@@ -243,7 +243,17 @@ impl Users {
     /// Notes that something was refused.
     pub(crate) fn refused(&self, reason: Reason, object: &[u8], user: &[u8], client: String) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.add(reason, object, user, client, self.most_entries);
+        log.add(reason, object, user, client, self.most_entries());
+    }
+
+    /// How many entries of what was refused are kept.
+    pub(crate) fn most_entries(&self) -> usize {
+        self.most_entries.load(Ordering::Relaxed)
+    }
+
+    /// Keeps more or fewer entries, from the next one on.
+    pub(crate) fn set_most_entries(&self, most: usize) {
+        self.most_entries.store(most, Ordering::Relaxed);
     }
 
     /// The newest entries of what was refused.

@@ -20,6 +20,7 @@ mod papers_series;
 mod papers_skip_list;
 mod server;
 mod server_transport;
+mod server_watch;
 mod shard;
 mod sync;
 mod table;
@@ -87,6 +88,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         mailbox::MUTANTS,
         server::MUTANTS,
         server_transport::MUTANTS,
+        server_watch::MUTANTS,
         shard::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,

@@ -199,8 +199,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_does_not_read_the_clock_for_slow_commands",
         file: "crates/server/src/commands/mod.rs",
-        original: "            lent.turn.look();",
-        replacement: "            lent.turn.spend(1);",
+        original: "        lent.turn.look();",
+        replacement: "        lent.turn.spend(2);",
         why: "Sixteen commands that each take a turn run before the others of the thread come.",
         checker: unit("each_command_that_may_be_slow"),
         hangs: false,
@@ -244,8 +244,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_reserves_no_place",
         file: "crates/server/src/server/accept.rs",
-        original: "    let admission = shared.clients.admit(limits.max_clients + reserved);",
-        replacement: "    let admission = shared.clients.admit(limits.max_clients.max(reserved));",
+        original: "    let admission = shared.clients.admit(max_clients.saturating_add(reserved));",
+        replacement: "    let admission = shared.clients.admit(max_clients.max(reserved));",
         why: "Silent clients that take all places lock an operator out.",
         checker: attacks("lock_out_an_operator"),
         hangs: false,

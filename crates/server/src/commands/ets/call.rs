@@ -118,7 +118,7 @@ impl Work for InSlices {
         {
             return Ok(Step::Long);
         }
-        let limit = context.server.limits.max_output_buffer.0;
+        let limit = context.server.live.max_output_buffer.bytes();
         let (reply, format) = (&mut *context.reply, self.format);
         let mut pace = Pace::new(context.turn);
         let may_go_on = &mut || pace.may_go_on();
@@ -242,12 +242,12 @@ pub(super) fn answer_in_slices(
     let format = context.session.ets.format;
     match progress {
         Progress::Value(value) if value.heap_bytes() <= AT_ONCE => {
-            let limit = server.limits.max_output_buffer.0;
+            let limit = server.live.max_output_buffer.bytes();
             write(context.reply, format, &value, limit)?;
             Ok(Next::Reply)
         }
         Progress::Value(value) => {
-            let limit = server.limits.max_output_buffer.0;
+            let limit = server.live.max_output_buffer.bytes();
             let state = State::Writing(Writing::new(value, format, limit));
             begin(context, arguments, InSlices { state, format })
         }
