@@ -36,13 +36,14 @@ impl Handshakes {
 
     /// Notes that the handshake of a client has failed.
     pub(crate) fn fail(&self, client: &Client, error: &HandshakeError) {
-        self.failed.fetch_add(1, Relaxed);
         let who = client.who();
         tracing::debug!("no TLS with {who}: {error}");
         let throttle = match error {
+            HandshakeError::LeftAtOnce => return,
             HandshakeError::Plain => &self.plain_at_tls,
             _ => &self.failures,
         };
+        self.failed.fetch_add(1, Relaxed);
         if let Some(count) = count(throttle) {
             tracing::warn!(count, "no TLS with {who}: {error}");
         }

@@ -23,7 +23,7 @@ impl Connection {
         if let Err(error) = shaken.unwrap_or(Err(HandshakeError::TooSlow(seconds))) {
             server.handshakes.fail(&self.client, &error);
             match error {
-                HandshakeError::Left => return Ok(false),
+                HandshakeError::Left | HandshakeError::LeftAtOnce => return Ok(false),
                 HandshakeError::Plain => {
                     self.stream = Stream::plain(Arc::clone(&self.stream.socket));
                     self.say(SPEAKS_TLS).await?;

@@ -45,7 +45,10 @@ pub(crate) enum HandshakeError {
     /// The first byte is not of TLS.
     #[error("the client does not speak TLS")]
     Plain,
-    /// The client closed, or the server ended its input.
+    /// The client closed, or the server ended its input, and nothing had come: many programs look
+    /// so whether a port is open.
+    #[error("the client left before it sent anything")]
+    LeftAtOnce,
     #[error("the client left before the end of the handshake")]
     Left,
     #[error("the handshake has more than {0} bytes (--max-handshake)")]
@@ -111,7 +114,12 @@ impl Session {
         // An alert, if the handshake has failed.
         let flushed = self.flush(socket);
         if !arrived? {
-            return Err(HandshakeError::Left);
+            let has_begun = self.shaken > 0;
+            return Err(if has_begun {
+                HandshakeError::Left
+            } else {
+                HandshakeError::LeftAtOnce
+            });
         }
         // If the handshake is done, the last bytes may be commands.
         if self.shaken > most && self.connection.is_handshaking() {
