@@ -192,9 +192,7 @@ fn certificates_are_read_again_on_sighup_and_clients_stay() {
 /// The standard error of a failure to start.
 fn failure(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
-    let output = run(command.args(["serve", "--port", "0"]).args(arguments), b"");
-    assert!(!output.status.success(), "{arguments:?}");
-    String::from_utf8(output.stderr).expect("text")
+    support::failure(command.args(["serve", "--port", "0"]).args(arguments))
 }
 
 #[test]
@@ -562,6 +560,15 @@ fn what_was_changed_on_its_way_is_not_taken() {
     assert_eq!(server.connect().text("GET key"), "$6\r\nbefore\r\n");
 }
 
+/// Ends the load, also if a check fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 /// The session of TLS goes along when a client moves to another thread.
 #[test]
 fn clients_with_tls_move_between_threads() {
@@ -591,6 +598,7 @@ fn clients_with_tls_move_between_threads() {
                 }
             });
         }
+        let _ends = Ends(&done);
         let before: Vec<_> = clients.iter_mut().map(threads_of).collect();
         let mut count = 0;
         let last = encode(&["ECHO", "half"]);
@@ -608,7 +616,6 @@ fn clients_with_tls_move_between_threads() {
                 has_moved |= threads_of(client) != *before;
             }
         }
-        done.store(true, Relaxed);
         assert!(has_moved, "no client moves");
     });
 }

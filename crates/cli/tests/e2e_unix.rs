@@ -31,9 +31,7 @@ fn say(path: &Path, lines: &str) -> String {
 fn failure(path: &Path, more: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
     let command = command.args(["serve", "--port", "0", "--unix-socket"]);
-    let output = run(command.arg(path).args(more), b"");
-    assert!(!output.status.success(), "{more:?}");
-    String::from_utf8(output.stderr).expect("text")
+    support::failure(command.arg(path).args(more))
 }
 
 fn mode(path: &Path) -> u32 {

@@ -151,6 +151,29 @@ impl Drop for Server {
     }
 }
 
+/// The standard error of a server that does not start; fails as soon as it says that it is ready.
+pub(crate) fn failure(command: &mut Command) -> String {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tremula starts");
+    let stderr = read_all(child.stderr.take().expect("its errors are piped"));
+    let mut ready_line = String::new();
+    let stdout = child.stdout.take().expect("its output is piped");
+    let read = BufReader::new(stdout).read_line(&mut ready_line);
+    if !ready_line.is_empty() {
+        let _ = child.kill();
+    }
+    let status = child.wait().expect("its status");
+    assert!(
+        read.is_ok() && ready_line.is_empty() && !status.success(),
+        "{command:?} starts: {ready_line:?}"
+    );
+    String::from_utf8(stderr.join().expect("its errors are read")).expect("text")
+}
+
 /// An address on which no process listens at the moment.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -74,7 +74,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "server_moves_clients_without_their_session",
         file: "crates/server/src/connection.rs",
         original: "        connection.client.set_socket(Arc::clone(&socket));",
-        replacement: "        connection.client.set_socket(Arc::clone(&socket));\n        connection.session = Session::default();",
+        replacement: "        connection.client.set_socket(Arc::clone(&socket));\n        connection.session = Session::new(&connection.server.users);",
         why: "A client loses its database and its tables by a move.",
         checker: GATHER,
         hangs: false,
