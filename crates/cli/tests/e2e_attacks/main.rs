@@ -6,6 +6,7 @@ mod support;
 
 mod clients;
 mod gather;
+mod giving_back;
 mod memory;
 mod terms;
 mod turns;

@@ -1,4 +1,4 @@
-//! Attacks on the server's memory, and its return to the system.
+//! Attacks on the server's memory.
 
 use crate::clients::Logged;
 use crate::support::resp::{Connection, bulk, elements, encode};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 
 /// A number of `INFO`.
-fn info(client: &mut Connection, name: &str) -> u64 {
+pub(crate) fn info(client: &mut Connection, name: &str) -> u64 {
     let text = String::from_utf8(bulk(&client.text("INFO everything").into_bytes())).expect("text");
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
@@ -19,7 +19,7 @@ fn info(client: &mut Connection, name: &str) -> u64 {
 }
 
 /// Waits until the condition holds.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
@@ -414,76 +414,6 @@ fn values_that_the_cache_has_evicted_meanwhile_are_null() {
     // Single entries are found behind those that are gone.
     let next = elements(&client.call(&["FIRST"]));
     assert!(next[1].starts_with(whole.as_bytes()));
-}
-
-/// What is freed goes back to the system without any more commands. A deep run looks at all
-/// engines.
-#[test]
-fn memory_goes_back_after_a_flush() {
-    let usual = ["aspen", "b_tree", "ca_tree"];
-    let others = ["lfca_tree", "art", "masstree", "locked"];
-    let is_deep = std::env::var_os("TREMULA_DEEP").is_some();
-    thread::scope(|scope| {
-        for engine in usual {
-            scope.spawn(|| fill_and_flush(engine));
-        }
-    });
-    others
-        .iter()
-        .filter(|_| is_deep)
-        .for_each(|engine| fill_and_flush(engine));
-}
-
-fn fill_and_flush(engine: &str) {
-    let server = Server::tremula(&["--engine", engine, "--threads", "2"]);
-    let empty = server.resident_kib();
-    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    let value = "v".repeat(100);
-    for first in (0..100_000).step_by(1000) {
-        let mut batch = Vec::new();
-        for number in first..first + 1000 {
-            batch.extend(encode(&["SET", &format!("key:{number:09}"), &value]));
-        }
-        let client = &mut clients[first / 1000 % 4];
-        client.send(&batch);
-        for _ in 0..1000 {
-            assert_eq!(client.reply(), Some(b"+OK\r\n".to_vec()));
-        }
-    }
-    let full = server.resident_kib();
-    assert!(
-        full > empty + (12 << 10),
-        "{engine}: {empty}, then {full} KiB"
-    );
-    assert_eq!(clients[0].text("FLUSHALL"), "+OK\r\n");
-    let most = empty * 6 / 5 + (4 << 10);
-    wait_until(&format!("the memory of {engine} goes back"), || {
-        server.resident_kib() <= most
-    });
-}
-
-/// The buffers of clients go back as well.
-#[test]
-fn buffers_go_back_after_their_clients() {
-    let server = Server::tremula(&["--threads", "2"]);
-    let mut client = server.connect();
-    client.text("PING");
-    let empty = server.resident_kib();
-    let part = vec![b'x'; 16 << 20];
-    let senders: Vec<_> = (0..4)
-        .map(|_| {
-            let mut sender = server.connect();
-            sender.send(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$400000000\r\n");
-            sender.send(&part);
-            sender
-        })
-        .collect();
-    wait_until("the parts arrive", || {
-        server.resident_kib() > empty + (48 << 10)
-    });
-    drop(senders);
-    let most = empty * 6 / 5 + (4 << 10);
-    wait_until("the memory goes back", || server.resident_kib() <= most);
 }
 
 /// Several clients receive many messages and do not read them, so that these are there twice: the

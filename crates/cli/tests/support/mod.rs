@@ -139,6 +139,23 @@ impl Server {
         number.parse().expect("a number")
     }
 
+    /// The same once it falls no more, however long that takes on a slow machine.
+    pub(crate) fn settled_kib(&self) -> u64 {
+        const STILL: Duration = Duration::from_secs(6);
+        const NOISE: u64 = 64;
+        let (mut least, mut since) = (self.resident_kib(), Instant::now());
+        let deadline = Instant::now() + PATIENCE;
+        while since.elapsed() < STILL {
+            assert!(Instant::now() < deadline, "{least} KiB, and still falling");
+            thread::sleep(Duration::from_millis(100));
+            let now = self.resident_kib();
+            if now + NOISE < least {
+                (least, since) = (now, Instant::now());
+            }
+        }
+        least
+    }
+
     pub(crate) fn connect(&self) -> resp::Connection {
         resp::Connection::new(self.address)
     }

@@ -10,7 +10,7 @@ use super::child::{Child, ChildRef, NodeRef, Word};
 use super::header::{END, Prefix, Symbol, symbol_at};
 use super::locate::SlotRef;
 use super::walk::{Frame, Walk};
-use crate::byte_keyed::{Bounds, Hold, Walk as _};
+use crate::byte_keyed::{Bounds, Hold, Walk as _, retire_all};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use std::cmp::Ordering as Order;
@@ -110,10 +110,8 @@ impl<K: ByteKey, V: Storable> Art<K, V> {
             // SAFETY: neither the node nor one that led to it is linked any more.
             unsafe { node.retire(guard) };
         }
-        for item in walk.items {
-            // SAFETY: no linked node leads to the entry any more.
-            unsafe { item.retire(guard) };
-        }
+        // SAFETY: no linked node leads to the entries any more.
+        unsafe { retire_all(walk.items, guard) };
         Ok(count)
     }
 

@@ -40,10 +40,8 @@ fn word_of<S: Spec>(value: S::Value) -> u64 {
 fn retire<S: Spec>(words: Vec<u64>, guard: Option<&Guard<'_>>) {
     // What is a word needs no drop.
     if let Some(guard) = guard {
-        for word in words {
-            // SAFETY: this thread has unlinked the value, and retires it once.
-            unsafe { packed::<S>(word).retire(guard) };
-        }
+        // SAFETY: this thread has unlinked the values, and retires them once.
+        unsafe { guard.defer_each(words, |word| drop(packed::<S>(word).take())) };
     }
 }
 

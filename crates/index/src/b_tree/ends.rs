@@ -141,11 +141,10 @@ impl<S: Spec> Tree<S> {
             removed += span.indices.len();
             let key = span.leaf.key(span.indices.start);
             if !S::HEAD_IS_KEY || Packed::<S::Value>::bytes_beside() > 0 {
-                for at in span.indices.clone() {
-                    // SAFETY: the entry is unlinked below, while this thread holds the lock. It is
-                    // freed when every thread that could have come to it before has unpinned.
-                    unsafe { span.leaf.entry(at).retire(guard) };
-                }
+                let entries = span.indices.clone().map(|at| span.leaf.entry(at));
+                // SAFETY: the entries are unlinked below, while this thread holds the lock. They
+                // are freed when every thread that could have come to them before has unpinned.
+                unsafe { guard.defer_each(entries, |entry| entry.free()) };
             }
             span.leaf.remove_run(span.indices.start, span.indices.end);
             if span.leaf.is_underfull() {

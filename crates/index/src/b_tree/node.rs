@@ -3,7 +3,9 @@
 mod inner;
 
 use super::layout::Plan;
-use crate::kit::{Heads, Packed, STRIDE, SearchKey, Slot, Spec, StoredKey, close, open, prefetch};
+use crate::kit::{
+    Heads, Packed, STRIDE, SearchKey, Slot, Spec, StoredKey, close, on_unwind, open, prefetch,
+};
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as KeyOrdering;
 use std::marker::PhantomData;
@@ -130,6 +132,19 @@ impl<S: Spec> Entry<S> {
             self.key.retire(guard);
             self.value.retire(guard);
         }
+    }
+
+    /// Frees key and value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::free`] and [`Packed::take`].
+    pub(super) unsafe fn free(self) {
+        // SAFETY: passed on to the caller.
+        let free_key = || unsafe { self.key.free() };
+        // SAFETY: passed on to the caller.
+        on_unwind(free_key, || drop(unsafe { self.value.take() }));
+        free_key();
     }
 }
 

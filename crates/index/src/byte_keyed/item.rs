@@ -18,6 +18,37 @@ pub(crate) enum ItemKey<'g, K> {
     Head(u64),
 }
 
+// Spelled out, so that `derive` does not ask for keys and values that are `Copy`.
+impl<K, V> Clone for Item<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Item<'_, K, V> {}
+
+impl<K> Clone for ItemKey<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for ItemKey<'_, K> {}
+
+/// Frees entries once no thread that is pinned now can be looking at them.
+///
+/// # Safety
+///
+/// They have been unlinked, and are retired once.
+pub(crate) unsafe fn retire_all<'g, K: ByteKey, V: Storable>(
+    items: impl IntoIterator<Item = Item<'g, K, V>>,
+    guard: &Guard<'_>,
+) {
+    let owning = items.into_iter().filter(Item::owns);
+    // SAFETY: the caller's promise.
+    unsafe { guard.defer_each(owning, |item| item.free()) };
+}
+
 /// The key with this head.
 pub(crate) fn key_of<K: ByteKey>(head: u64) -> K {
     K::from_head(head).expect("a key whose head is the key comes of its head")
@@ -62,17 +93,22 @@ impl<K: ByteKey, V: Storable> Item<'_, K, V> {
         }
     }
 
-    /// Frees the entry once no thread that is pinned now can be looking at it.
+    /// Whether the entry has memory of its own.
+    fn owns(&self) -> bool {
+        matches!(self.key, ItemKey::Record(_)) || !Packed::<V>::is_word()
+    }
+
+    /// Frees the entry.
     ///
     /// # Safety
     ///
-    /// It has been unlinked, and is retired once.
-    pub(crate) unsafe fn retire(&self, guard: &Guard<'_>) {
-        match &self.key {
+    /// As for [`RecordRef::free`] and [`Packed::take`].
+    unsafe fn free(self) {
+        match self.key {
             // SAFETY: the caller's promise.
-            ItemKey::Record(record) => unsafe { record.retire::<V>(true, guard) },
+            ItemKey::Record(record) => unsafe { record.free::<V>(true) },
             // SAFETY: the caller's promise.
-            ItemKey::Head(_) => unsafe { self.value.retire(guard) },
+            ItemKey::Head(_) => unsafe { drop(self.value.take()) },
         }
     }
 }

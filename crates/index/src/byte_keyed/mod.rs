@@ -16,7 +16,7 @@ mod record;
 mod walks;
 
 pub(crate) use bounds::{AsGiven, Bounds, ByteForm};
-pub(crate) use item::{Item, ItemKey, key_of};
+pub(crate) use item::{Item, ItemKey, key_of, retire_all};
 pub(crate) use lookups::Lookups;
 pub(crate) use record::{Record, RecordRef};
 pub(crate) use walks::{Hold, Walk, Walks};

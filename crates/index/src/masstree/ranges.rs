@@ -5,7 +5,7 @@ use super::node::is_underfull;
 use super::order::Order;
 use super::shape::count;
 use super::walk::Walk;
-use crate::byte_keyed::{Bounds, Hold, Item, Walks};
+use crate::byte_keyed::{Bounds, Hold, Item, Walks, retire_all};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
 use tremula_sync::Restart;
@@ -94,10 +94,8 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         drop((changes, locks, alone));
         self.len
             .add(-isize::try_from(items.len()).unwrap_or(isize::MAX));
-        for item in &items {
-            // SAFETY: this thread has just unlinked the entry.
-            unsafe { item.retire(guard) };
-        }
+        // SAFETY: this thread has just unlinked the entries.
+        unsafe { retire_all(items.iter().copied(), guard) };
         for first in sparse {
             Self::with_bytes_of(&items[first], |bytes| self.tidy(bytes, guard));
         }

@@ -21,10 +21,10 @@
 )]
 
 use super::limbo::Limbo;
+use super::parts::run_each;
 use super::work::Work;
 use crate::CachePadded;
 use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence, fence};
-use crate::thread;
 use std::ptr;
 
 /// The pins of a record. A thread can nest this many less one on different collectors, each of
@@ -331,25 +331,6 @@ impl Drop for Epochs {
     }
 }
 
-/// Runs all the work, even if some of it panics. The first panic goes on after all has run, unless
-/// the thread is panicking already.
 fn run_all(work: Vec<Work>) {
-    let mut first = None;
-    for work in work {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work.run()));
-        if let Err(payload) = result {
-            match &first {
-                None => first = Some(payload),
-                // Dropping a payload may panic as well.
-                Some(_) => std::mem::forget(payload),
-            }
-        }
-    }
-    if let Some(payload) = first {
-        if thread::panicking() {
-            std::mem::forget(payload);
-        } else {
-            std::panic::resume_unwind(payload);
-        }
-    }
+    run_each(work, Work::run);
 }

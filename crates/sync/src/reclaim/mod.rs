@@ -55,6 +55,7 @@ pub mod epochs;
 mod epochs;
 #[cfg(not(shuttle))]
 mod limbo;
+mod parts;
 #[cfg(not(shuttle))]
 mod work;
 

@@ -179,9 +179,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "reclaim_panic_ends_the_turn",
-        file: "crates/sync/src/reclaim/epochs.rs",
-        original: "let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work.run()));",
-        replacement: "let result: std::thread::Result<()> = Ok(work.run());",
+        file: "crates/sync/src/reclaim/parts.rs",
+        original: "let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(thing)));",
+        replacement: "let result: std::thread::Result<()> = Ok(run(thing));",
         why: "One value whose drop panics makes all others of the turn leak.",
         checker: Checker {
             flavour: Flavour::Plain,
