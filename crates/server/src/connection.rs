@@ -563,10 +563,7 @@ impl Connection {
         let live = &self.server.live;
         self.parser.set_max_argument(live.max_argument.bytes());
         self.output.set_limit(live.max_output_buffer.bytes());
-        let (slow, is_exact) = live.noticeable();
-        self.stopwatch.slow = slow;
-        self.stopwatch.is_exact = is_exact;
-        self.stopwatch.keeps_times = live.tracks_latency();
+        self.stopwatch.apply(live);
         self.stopwatch.begin();
     }
 

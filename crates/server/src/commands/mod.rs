@@ -245,7 +245,8 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     };
     let name = command.full_name;
     lent.session.last_command = name;
-    let is_small = command.is_short() && arguments.size() < BYTES_PER_UNIT;
+    let is_short = command.is_short();
+    let is_small = is_short && arguments.size() < BYTES_PER_UNIT;
     lent.stopwatch.before(lent.stripe, command, is_small);
     lent.enter(command);
     let mut outcome = (command.run)(&mut lent.context(command), arguments);
@@ -253,7 +254,7 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         unfinished.promise = promise;
     }
     lent.leave();
-    if command.is_short() {
+    if is_short {
         lent.turn.spend(1);
     } else {
         lent.turn.look();
@@ -261,6 +262,10 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     if let Ok(Next::Apart) = outcome {
         // It has no reply yet.
         lent.reply.mute = mute;
+    }
+    if !is_short && command.group == "server" {
+        // `CONFIG SET` may have changed what is slow, also for itself.
+        lent.stopwatch.apply(&lent.server.live);
     }
     time(lent, command, is_small, &outcome);
     if lent.server.monitors.count() > 0 {

@@ -3,6 +3,7 @@
 use super::histogram::Times;
 use super::of_memory::MemoryNow;
 use crate::clients::Client;
+use crate::limits::Percentiles;
 use crate::server::Shared;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -138,12 +139,9 @@ pub(crate) enum Value {
     /// With this number of digits behind the point.
     Decimal(f64, usize),
     Text(Cow<'static, str>),
-    /// A histogram, shown by its percentiles.
-    Percentiles(Times),
+    /// A histogram, shown by these percentiles.
+    Percentiles(Times, Percentiles),
 }
-
-/// The percentiles that are shown of a histogram, as Redis shows them by default.
-const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,8 +149,8 @@ impl fmt::Display for Value {
             Self::Whole(number) => number.fmt(out),
             Self::Decimal(number, digits) => write!(out, "{number:.digits$}"),
             Self::Text(text) => out.write_str(text),
-            Self::Percentiles(times) => {
-                for (index, percent) in PERCENTILES.into_iter().enumerate() {
+            Self::Percentiles(times, percentiles) => {
+                for (index, percent) in percentiles.percents().enumerate() {
                     let separator = if index > 0 { "," } else { "" };
                     let micros = times.percentile(percent).as_secs_f64() * 1e6;
                     write!(out, "{separator}p{percent}={micros:.3}")?;

@@ -130,7 +130,7 @@ fn row(
         let separator = if index > 0 { "," } else { "" };
         match value {
             // It names its parts itself.
-            Value::Percentiles(_) => write!(out, "{separator}{value}")?,
+            Value::Percentiles(..) => write!(out, "{separator}{value}")?,
             _ => write!(out, "{separator}{}={value}", member.field)?,
         }
     }

@@ -224,9 +224,13 @@ pub(super) const FIGURES: &[Definition] = &[
             "How long the command takes, by percentiles",
         )],
         rows: |now, write| {
+            let percentiles = now.server.live.percentiles();
             for (command, sum) in now.server.figures.stripes.commands() {
                 if sum.times.count() > 0 {
-                    write(command.full_name, &[Value::Percentiles(sum.times)]);
+                    write(
+                        command.full_name,
+                        &[Value::Percentiles(sum.times, percentiles.clone())],
+                    );
                 }
             }
         },

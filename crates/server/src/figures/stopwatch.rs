@@ -7,6 +7,7 @@
 
 use super::stripes::Stripe;
 use crate::commands::Command;
+use crate::settings::Live;
 use std::time::{Duration, Instant};
 
 /// Commands that are timed together.
@@ -25,11 +26,11 @@ pub(crate) struct Stopwatch {
     /// When what runs has begun.
     since: Instant,
     /// Whether each command is timed by itself.
-    pub(crate) is_exact: bool,
+    is_exact: bool,
     /// Whether times go into histograms.
-    pub(crate) keeps_times: bool,
+    keeps_times: bool,
     /// From this time on, what took so long is [taken out](Self::take_slow).
-    pub(crate) slow: Option<Duration>,
+    slow: Option<Duration>,
     /// Where the request is that runs.
     pub(crate) at: usize,
     run: Option<Run>,
@@ -64,6 +65,12 @@ impl Stopwatch {
     /// Begins with the requests that have arrived.
     pub(crate) fn begin(&mut self) {
         self.since = Instant::now();
+    }
+
+    /// Takes over the settings that may have changed.
+    pub(crate) fn apply(&mut self, live: &Live) {
+        (self.slow, self.is_exact) = live.noticeable();
+        self.keeps_times = live.tracks_latency();
     }
 
     /// A command is about to run: ends a run that it does not belong to.
@@ -215,19 +222,26 @@ mod tests {
         let (stripe, keys) = (stripes.of(0, false), command("keys"));
         let mut stopwatch = Stopwatch::new();
         stopwatch.slow = Some(Duration::from_millis(20));
+        let begun = Instant::now();
+        let mut of_others = Duration::ZERO;
         stopwatch.begin();
         stopwatch.at = 7;
         for _ in 0..2 {
             std::thread::sleep(Duration::from_millis(10));
             stopwatch.step();
-            // Others run.
-            std::thread::sleep(Duration::from_millis(100));
+            let others = Instant::now();
+            std::thread::sleep(Duration::from_millis(10));
+            of_others += others.elapsed();
             stopwatch.go_on();
         }
         stopwatch.after(stripe, keys, false, false);
         let took = stopwatch.take_slow().expect("it was slow");
         assert_eq!((took.command.full_name, took.at), ("keys", 7));
         assert!(took.time >= Duration::from_millis(20));
+        assert!(
+            took.time + of_others <= begun.elapsed(),
+            "others' time is not its own"
+        );
         assert!(stopwatch.take_slow().is_none());
         let sum = stripes.command(keys);
         assert_eq!(

@@ -28,7 +28,8 @@ pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, 
 pub use users::{MAX_ACL_LOG, MAX_USERS, UserLimits};
 pub(crate) use watch::MOST_SLOWLOG;
 pub use watch::{
-    DebugAccess, LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN, WatchLimits,
+    DebugAccess, LATENCY_MONITOR_THRESHOLD, PERCENTILES, Percentiles, SLOWLOG_LOG_SLOWER_THAN,
+    SLOWLOG_MAX_LEN, WatchLimits,
 };
 
 /// Clients served at once, as in Redis. An idle client costs a socket and less than

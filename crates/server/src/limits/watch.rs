@@ -3,6 +3,7 @@
 use clap::ArgAction;
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use std::fmt;
+use std::str::FromStr;
 
 /// Microseconds from which a command is kept in `SLOWLOG`, as in Redis.
 pub const SLOWLOG_LOG_SLOWER_THAN: i64 = 10_000;
@@ -12,6 +13,65 @@ pub const SLOWLOG_MAX_LEN: usize = 128;
 
 /// Milliseconds from which an event is kept for `LATENCY`; 0 is none, as in Redis.
 pub const LATENCY_MONITOR_THRESHOLD: u64 = 0;
+
+/// The percentiles that `INFO latencystats` shows, as in Redis.
+pub const PERCENTILES: [u32; 3] = [500_000, 990_000, 999_000];
+
+/// Percentiles that may be shown of each command.
+const MOST_PERCENTILES: usize = 16;
+
+/// The parts of a percent.
+const PARTS: f64 = 10_000.0;
+
+/// Percentiles, in ten-thousandths of a percent; written as `50 99 99.9`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Percentiles(pub Vec<u32>);
+
+impl Percentiles {
+    /// Each as a number of percent.
+    pub(crate) fn percents(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().map(|parts| f64::from(*parts) / PARTS)
+    }
+}
+
+impl Default for Percentiles {
+    fn default() -> Self {
+        Self(PERCENTILES.to_vec())
+    }
+}
+
+impl fmt::Display for Percentiles {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, percent) in self.percents().enumerate() {
+            let separator = if index > 0 { " " } else { "" };
+            write!(out, "{separator}{percent}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Percentiles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = |word: &str| {
+            let percent = word.parse::<f64>().ok();
+            let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+            // At most a million.
+            percent.map(|percent| (percent * PARTS).round() as u32)
+        };
+        let percents: Option<Vec<_>> = text.split_ascii_whitespace().map(read).collect();
+        percents
+            .filter(|percents| percents.len() <= MOST_PERCENTILES)
+            .map(Self)
+            .ok_or_else(|| {
+                format!(
+                    "'{text}' is no list of at most {MOST_PERCENTILES} numbers from 0 to 100; \
+                     write '50 99 99.9'"
+                )
+            })
+    }
+}
 
 /// The most entries of `SLOWLOG`: half a gigabyte of the longest.
 pub(crate) const MOST_SLOWLOG: usize = 100_000;
@@ -57,6 +117,10 @@ pub struct WatchLimits {
     #[arg(long, value_name = "YES|NO", default_value_t = true, action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub latency_tracking: bool,
 
+    /// Percentiles that INFO latencystats shows, at most 16
+    #[arg(long, value_name = "PERCENTS", default_value_t = Percentiles::default())]
+    pub latency_tracking_info_percentiles: Percentiles,
+
     /// Clients that may use DEBUG: no, local or yes
     #[arg(long, value_name = "WHO", default_value_t = DebugAccess::No, hide_possible_values = true, value_enum)]
     pub enable_debug_command: DebugAccess,
@@ -69,6 +133,7 @@ impl Default for WatchLimits {
             slowlog_max_len: SLOWLOG_MAX_LEN,
             latency_monitor_threshold: LATENCY_MONITOR_THRESHOLD,
             latency_tracking: true,
+            latency_tracking_info_percentiles: Percentiles::default(),
             enable_debug_command: DebugAccess::No,
         }
     }
@@ -104,6 +169,7 @@ mod tests {
             ("--slowlog-max-len", "100001", "0..=100000"),
             ("--latency-monitor-threshold", "-1", "-1"),
             ("--latency-tracking", "perhaps", "perhaps"),
+            ("--latency-tracking-info-percentiles", "50 101", "0 to 100"),
             ("--enable-debug-command", "perhaps", "perhaps"),
         ] {
             let error = parsed(&[flag, wrong]).unwrap_err();

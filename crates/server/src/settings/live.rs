@@ -3,8 +3,9 @@
 //! Each is one number that any thread reads without a lock. Those that belong to a part of the
 //! server with a state of its own, such as the limit of memory, are there.
 
-use crate::limits::Limits;
+use crate::limits::{Limits, Percentiles};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A number that can change.
@@ -45,6 +46,7 @@ pub(crate) struct Live {
     /// In microseconds; negative if none.
     slower_than: AtomicI64,
     latency_tracking: AtomicBool,
+    percentiles: Mutex<Percentiles>,
 }
 
 /// Below this, times must be exact, so that each command is timed by itself.
@@ -64,6 +66,7 @@ impl Live {
             latency_threshold: Number::new(limits.watch.latency_monitor_threshold),
             slower_than: AtomicI64::new(limits.watch.slowlog_log_slower_than),
             latency_tracking: AtomicBool::new(limits.watch.latency_tracking),
+            percentiles: Mutex::new(limits.watch.latency_tracking_info_percentiles.clone()),
         }
     }
 
@@ -84,6 +87,17 @@ impl Live {
 
     pub(crate) fn set_tracks_latency(&self, tracks: bool) {
         self.latency_tracking.store(tracks, Relaxed);
+    }
+
+    /// The percentiles that are shown of each command.
+    pub(crate) fn percentiles(&self) -> Percentiles {
+        let percentiles = self.percentiles.lock();
+        percentiles.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_percentiles(&self, new: Percentiles) {
+        let percentiles = self.percentiles.lock();
+        *percentiles.unwrap_or_else(PoisonError::into_inner) = new;
     }
 
     /// From which time on a command is slow, for `SLOWLOG`.

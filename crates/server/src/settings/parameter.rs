@@ -278,6 +278,16 @@ static ALIVE: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "latency-tracking-info-percentiles",
+        flag: "latency-tracking-info-percentiles",
+        kind: Kind::Text,
+        get: |server| server.live.percentiles().to_string(),
+        set: |server, given| {
+            server.live.set_percentiles(given.text().parse()?);
+            Ok(())
+        },
+    },
+    Parameter {
         name: "loglevel",
         flag: "log-level",
         kind: Kind::Word(&[
@@ -328,7 +338,14 @@ static ALIVE: &[Parameter] = &[
 const REQUIREPASS: &str = "requirepass";
 
 /// Parameters that Redis has and clients ask for, which never change here.
-const FIXED: [(&str, &str); 3] = [("appendonly", "no"), ("save", ""), ("activedefrag", "no")];
+const FIXED: [(&str, &str); 6] = [
+    ("activedefrag", "no"),
+    ("appendonly", "no"),
+    ("daemonize", "no"),
+    ("replicaof", ""),
+    ("save", ""),
+    ("slaveof", ""),
+];
 
 /// Redis's names of settings that cannot change.
 const RENAMED: [(&str, &str); 7] = [

@@ -47,6 +47,11 @@ fn values_have_redis_forms_and_reach_those_who_use_them() {
         ("max-memory", "0", "0"),
         ("maxmemory-policy", "allkeys-LFU", "allkeys-lfu"),
         ("latency-tracking", "no", "no"),
+        (
+            "latency-tracking-info-percentiles",
+            "0.0 50 99.99",
+            "0 50 99.99",
+        ),
         ("slowlog-log-slower-than", "-1", "-1"),
         ("client-output-buffer-limit", "normal 0 0 0", "normal 0 0 0"),
         (
