@@ -331,6 +331,12 @@ fn clients_from_elsewhere_are_refused_in_protected_mode() {
         Ok(ip) if !ip.is_loopback() && !ip.is_unspecified() => {
             let denied = at(&server, ip).reply().expect("a refusal");
             assert!(denied.starts_with(b"-DENIED "), "{}", denied.escape_ascii());
+            let mut operator = at(&server, local);
+            assert_eq!(operator.text("CONFIG SET protected-mode no"), "+OK\r\n");
+            assert_eq!(at(&server, ip).text("PING"), "+PONG\r\n");
+            assert_eq!(operator.text("CONFIG SET protected-mode yes"), "+OK\r\n");
+            let denied = at(&server, ip).reply().expect("a refusal");
+            assert!(denied.starts_with(b"-DENIED "), "{}", denied.escape_ascii());
             assert_eq!(at(&open, ip).text("PING"), "+PONG\r\n");
         }
         _ => println!("this machine has only loopback; nothing can come from elsewhere"),

@@ -25,8 +25,8 @@ const EXHAUSTED: &str =
 const PROTECTED: &str = "-DENIED Tremula is running in protected mode because the default user has \
     no password. In this mode connections are only accepted from the loopback interface and from \
     a unix socket. If you want to connect from other machines, give that user a password \
-    (--password-file, --acl-file or ACL SETUSER), or restart the server with '--protected-mode no' \
-    if nobody else can reach it.\r\n";
+    (--password-file, --acl-file or ACL SETUSER); or, if nobody else can reach it, turn the mode off: \
+    'CONFIG SET protected-mode no' from this machine, or '--protected-mode no' at the start.\r\n";
 
 /// Accepts clients for ever.
 pub(super) async fn accept(listeners: &Listeners, workers: &[Arrivals], shared: &Shared) {
@@ -82,7 +82,8 @@ fn welcome(visitor: Visitor, workers: &[Arrivals], shared: &Shared) {
     let max_clients = shared.live.max_clients.bytes();
     let admission = shared.clients.admit(max_clients.saturating_add(reserved));
     let refusal =
-        (shared.protected_mode && !is_local && shared.users.lets_anybody_in()).then_some(PROTECTED);
+        (shared.protected_mode.load(Relaxed) && !is_local && shared.users.lets_anybody_in())
+            .then_some(PROTECTED);
     if refusal.is_some() || admission.is_none() {
         shared.stats.rejected.fetch_add(1, Relaxed);
     }

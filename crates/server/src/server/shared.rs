@@ -16,7 +16,7 @@ use crate::users::Users;
 use crate::watch::{Latencies, Monitors, Slowlog};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -41,7 +41,8 @@ pub(crate) struct Shared {
     pub(crate) certificates: Option<Certificates>,
     pub(crate) handshakes: Handshakes,
     pub(crate) threads: Threads,
-    pub(crate) protected_mode: bool,
+    /// Whether clients from other machines are refused as long as nobody needs a password.
+    pub(crate) protected_mode: AtomicBool,
     pub(crate) table_directory: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
     /// The settings as they were at the start.
@@ -89,7 +90,7 @@ impl Shared {
             listening,
             certificates,
             handshakes: Handshakes::default(),
-            protected_mode: config.protected_mode,
+            protected_mode: config.protected_mode.into(),
             table_directory: config.table_directory,
             config_file: config.config_file,
             settings: config.settings,

@@ -12,6 +12,7 @@ use crate::server::Shared;
 use crate::users::DEFAULT;
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use tremula_store::{DATABASES, Policy};
 
 /// What a parameter's value is, in its form and its bounds.
@@ -157,6 +158,16 @@ static ALIVE: &[Parameter] = &[
         get: |server| server.live.tcp_keepalive.get().to_string(),
         set: |server, given| {
             server.live.tcp_keepalive.set(given.number());
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "protected-mode",
+        flag: "protected-mode",
+        kind: Kind::Switch,
+        get: |server| yes_or_no(server.protected_mode.load(Relaxed)).to_owned(),
+        set: |server, given| {
+            server.protected_mode.store(given.number() == 1, Relaxed);
             Ok(())
         },
     },
