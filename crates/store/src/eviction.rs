@@ -28,7 +28,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tremula_index::{Direction, KeyRange};
 use tremula_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use tremula_sync::{LazyLock, Mutex};
+use tremula_sync::{Arc, LazyLock, Mutex};
 
 /// Walkers. The fastest steps over 64 keys at most, which costs some microseconds.
 const WALKERS: usize = 7;
@@ -132,6 +132,8 @@ pub struct Evictor {
     /// By its place in [`Policy::ALL`].
     policy: AtomicUsize,
     samples: AtomicUsize,
+    /// The places of the next line.
+    places: Arc<AtomicUsize>,
     /// Allocated for the first policy that wants it.
     accesses: LazyLock<Accesses, Box<dyn FnOnce() -> Accesses + Send>>,
     sweep: Mutex<Sweep>,
@@ -165,11 +167,13 @@ struct Candidate {
 
 impl Evictor {
     pub(crate) fn new(settings: &EvictionSettings) -> Self {
-        let places = settings.places;
+        let places = Arc::new(AtomicUsize::new(settings.places));
+        let chosen = Arc::clone(&places);
         let evictor = Self {
             policy: AtomicUsize::new(settings.policy as usize),
             samples: AtomicUsize::new(settings.samples.max(1)),
-            accesses: LazyLock::new(Box::new(move || Accesses::new(places))),
+            places,
+            accesses: LazyLock::new(Box::new(move || Accesses::new(chosen.load(Relaxed)))),
             sweep: Mutex::default(),
             evicted: AtomicU64::new(0),
         };
@@ -200,6 +204,12 @@ impl Evictor {
         let mut sweep = self.sweep.lock();
         sweep.pool.clear();
         self.policy.store(policy as usize, Relaxed);
+    }
+
+    /// Chooses the places for the accesses of keys, until a policy first wants them. From then on
+    /// their number stays.
+    pub fn set_places(&self, places: usize) {
+        self.places.store(places, Relaxed);
     }
 
     /// The keys that an eviction looks at.
@@ -578,6 +588,18 @@ mod tests {
         assert!(store.evict_one());
         evictor.set_policy(Policy::NoEviction);
         assert!(!store.evict_one());
+    }
+
+    #[test]
+    fn places_are_made_for_the_first_policy_that_wants_them() {
+        let store = filled(Policy::NoEviction);
+        let evictor = store.eviction();
+        evictor.set_places(1 << 8);
+        evictor.set_policy(Policy::Lru);
+        assert_eq!(evictor.accesses.places.len(), 1 << 8);
+        evictor.set_places(1 << 9);
+        evictor.set_policy(Policy::Lfu);
+        assert_eq!(evictor.accesses.places.len(), 1 << 8, "they stay");
     }
 
     #[test]

@@ -16,9 +16,12 @@ import sys
 # Settings that are flags here.
 FLAGS = {
     "bind": "--bind",
+    "enable-debug-command": "--enable-debug-command",
+    "latency-monitor-threshold": "--latency-monitor-threshold",
     "maxclients": "--max-clients",
     "port": "--port",
     "protected-mode": "--protected-mode",
+    "slowlog-log-slower-than": "--slowlog-log-slower-than",
     "timeout": "--timeout",
     "unixsocket": "--unix-socket",
 }
@@ -36,10 +39,8 @@ IGNORED = {
     "databases": "always 16, as the suite wants",
     "dbfilename": "nothing is written to disk",
     "acl-pubsub-default": "no channels yet",
-    "enable-debug-command": "no DEBUG yet",
     "enable-module-command": "no modules",
     "enable-protected-configs": "no settings of files that clients may change",
-    "latency-monitor-threshold": "no LATENCY yet",
     "logfile": "the suite reads the standard output",
     "no-appendfsync-on-rewrite": "nothing is written to disk",
     "notify-keyspace-events": "no messages",

@@ -34,6 +34,8 @@ pub(crate) struct Clients {
     buffered: AtomicUsize,
     /// Clients that the server closed, for `INFO`.
     pub(crate) closed: AtomicU64,
+    /// Those of them that were closed because all buffers together were too large.
+    pub(crate) evicted: AtomicU64,
     pub(crate) pause: Pause,
     pub(crate) atoms: AtomQuotas,
     /// Held while clients are chosen and closed for a total, so that two threads do not both close
@@ -53,6 +55,7 @@ impl Clients {
             closing: AtomicBool::new(false),
             buffered: AtomicUsize::new(0),
             closed: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
             pause: Pause::default(),
             atoms: AtomQuotas::default(),
             choice: Mutex::default(),
@@ -220,6 +223,7 @@ impl Clients {
             }
             if self.end(&client, Ending::Largest) {
                 tracing::warn!("closed {}, whose buffers held {held} bytes", client.who());
+                self.evicted.fetch_add(1, Relaxed);
                 freed += held;
             }
         }

@@ -87,6 +87,14 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Stats,
+        "evicted_clients",
+        "evicted_clients",
+        COUNT,
+        "Clients that were closed because buffers held too much",
+        |now| Some(now.server.clients.evicted.load(Relaxed).into()),
+    ),
+    one(
+        Section::Stats,
         "total_error_replies",
         "error_replies",
         COUNT,

@@ -58,16 +58,21 @@ impl MemoryLimits {
 
     /// How keys are evicted, now or when another policy is chosen.
     pub(crate) fn eviction(&self) -> EvictionSettings {
-        // A limit that is set later is not known yet.
-        let limit = self.limit().or_else(machine::share).unwrap_or(0);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (least, most) = PLACES;
         EvictionSettings {
             policy: self.max_memory_policy,
             samples: self.max_memory_samples.into(),
-            places: (limit / BYTES_A_PLACE).clamp(least, most),
+            places: places(self.limit()),
         }
     }
+}
+
+/// The places for the accesses of keys with a limit of memory. Without a limit, as many as with the
+/// one that the machine suggests.
+pub(crate) fn places(limit: Option<u64>) -> usize {
+    let limit = limit.or_else(machine::share).unwrap_or(0);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (least, most) = PLACES;
+    (limit / BYTES_A_PLACE).clamp(least, most)
 }
 
 fn parse_limit(text: &str) -> Result<Bytes, String> {

@@ -16,6 +16,7 @@ pub use clients::{
     SOFT_OUTPUT_BUFFER, SOFT_OUTPUT_SECONDS, TCP_KEEPALIVE, TIMEOUT,
 };
 pub use gather::GatherLimits;
+pub(crate) use memory::places;
 pub use memory::{LEAST_MEMORY, MEMORY_SAMPLES, MemoryLimits};
 pub use quotas::{
     MAX_CLIENT_MAILBOXES, MAX_CLIENT_TABLES, MAX_MAILBOX_BYTES, MAX_MAILBOX_MESSAGES,

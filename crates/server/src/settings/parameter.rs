@@ -6,7 +6,7 @@
 //! there by itself. The form of a value, and the errors, are those of Redis's configuration.
 
 use crate::descriptors;
-use crate::limits::{MOST_BYTES, MOST_SLOWLOG};
+use crate::limits::{self, MOST_BYTES, MOST_SLOWLOG};
 use crate::logs::{self, Level};
 use crate::server::Shared;
 use crate::users::DEFAULT;
@@ -90,7 +90,11 @@ static ALIVE: &[Parameter] = &[
         kind: Kind::Memory(0, MOST_BYTES.0 as u64),
         get: |server| server.memory.limit().unwrap_or(0).to_string(),
         set: |server, given| {
-            server.memory.set_limit(given.number());
+            let limit = given.number();
+            server.memory.set_limit(limit);
+            // For a policy that is chosen later.
+            let places = limits::places((limit > 0).then_some(limit));
+            server.store.eviction().set_places(places);
             Ok(())
         },
     },
