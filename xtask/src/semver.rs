@@ -4,11 +4,12 @@
 use crate::job::Job;
 use crate::workspace::{Package, Workspace};
 
-/// The library and the crates that it re-exports. `tremula-derive` is not among them: the tool
-/// cannot look into macros.
-const PUBLIC: [&str; 7] = [
+/// The library, the crates that it re-exports, and those that are useful alone.
+/// `tremula-derive` is not among them: the tool cannot look into macros.
+const PUBLIC: [&str; 8] = [
     "tremula",
     "tremula-index",
+    "tremula-log",
     "tremula-mailbox",
     "tremula-papers",
     "tremula-shard",

@@ -9,11 +9,12 @@ use crate::workspace::Workspace;
 use std::time::Duration;
 
 /// The crates that must have models, stress tests and tests under every checker.
-pub(super) const CHECKED: [&str; 4] = [
+pub(super) const CHECKED: [&str; 5] = [
     "tremula-sync",
     "tremula-index",
     "tremula-papers",
     "tremula-mailbox",
+    "tremula-log",
 ];
 
 /// How long one command of a deep run may take.
@@ -331,6 +332,7 @@ mod unit_tests {
             ("tremula-index", &["model"]),
             ("tremula-papers", &["loom"]),
             ("tremula-mailbox", &["loom"]),
+            ("tremula-log", &["loom"]),
         ]);
         let mut report = Report::default();
         targets(&workspace, "loom", &CHECKED, &mut report);

@@ -97,6 +97,7 @@ fn second_switch(file: &File<'_>) -> Vec<String> {
         "crates/index/src/",
         "crates/papers/src/",
         "crates/mailbox/src/",
+        "crates/log/src/",
         "crates/shard/src/",
         "crates/store/src/",
         "crates/table/src/",
@@ -317,7 +318,7 @@ mod tests {
             direct
         ));
         assert!(!bites(second_switch, "crates/server/src/serve.rs", direct));
-        for concurrent in ["papers", "mailbox", "shard", "store", "table"] {
+        for concurrent in ["papers", "mailbox", "log", "shard", "store", "table"] {
             let file = format!("crates/{concurrent}/src/a.rs");
             assert!(bites(second_switch, &file, direct));
             assert!(bites(second_switch, &file, "    thread_local! {\n"));

@@ -14,6 +14,7 @@ mod index_keys;
 mod index_lfca_tree;
 mod index_masstree;
 mod index_steps;
+mod log;
 mod mailbox;
 mod papers_bw_tree;
 mod papers_series;
@@ -85,6 +86,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_masstree::MUTANTS,
         index_steps::MUTANTS,
         papers_skip_list::MUTANTS,
+        log::MUTANTS,
         mailbox::MUTANTS,
         server::MUTANTS,
         server_transport::MUTANTS,
