@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod log;
+
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -31,6 +33,9 @@ enum Command {
     /// Check and show the settings of `serve`.
     #[command(subcommand)]
     Config(Config),
+    /// Check, print and repair a log in files that no server has open.
+    #[command(subcommand)]
+    Log(log::Log),
     /// Says that the lab is a command of its own.
     #[command(hide = true, disable_help_flag = true)]
     Lab {
@@ -114,6 +119,7 @@ fn run(
             print!("{}", settings::show(command, &flags)?);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Log(command) => Ok(log::run(command)),
         Command::Lab { arguments } => {
             let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();
             eprintln!(
