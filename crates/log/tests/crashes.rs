@@ -405,3 +405,37 @@ fn writers_that_wait_share_a_sync() {
         WRITERS * EACH
     );
 }
+
+/// A torn write leaves a frame behind a hole. New frames fill the hole exactly; what is left behind
+/// them continues other frames, and must not be found.
+#[test]
+fn what_a_torn_write_has_left_is_never_found_again() {
+    let disk = FaultyDisk::new(5);
+    let log = FileLog::open_on(&disk, &config(0)).unwrap();
+    for (written, record) in [b"one.", b"two.", b"thr."].into_iter().enumerate() {
+        let ticket = log.append(&Batch::of(record), None).unwrap();
+        if written == 0 {
+            log.wait(ticket.last()).unwrap();
+        }
+        while log.stats().frames <= written as u64 {
+            thread::yield_now();
+        }
+    }
+    disk.kill();
+    drop(log);
+    let name = disk.names().remove(0);
+    let mut contents = disk.contents(&name);
+    // Each frame has 64 bytes before its body of 8, behind the segment's 128.
+    contents[200..272].fill(0);
+    disk.replace(&name, contents);
+
+    let log = FileLog::open_on(&disk, &config(0)).unwrap();
+    assert_eq!(log.durable(), Sequence::FIRST);
+    assert!(log.opened().cleared > 0);
+    let ticket = log.append(&Batch::of(b"new."), None).unwrap();
+    log.wait(ticket.last()).unwrap();
+    disk.kill();
+    drop(log);
+    let log = FileLog::open_on(&disk, &config(0)).unwrap();
+    assert_eq!(log.tail().chain, ticket.chain());
+}

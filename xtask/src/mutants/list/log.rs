@@ -63,7 +63,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "        write(segment, &buffer[..count], at)?;\n",
         replacement: "",
         why: "Frames of a write that was torn pass for frames of this log once new ones reach up to them.",
-        checker: CRASHES,
+        checker: plain(Target::Test("crashes"), "never_found_again"),
         hangs: false,
     },
     Mutant {
@@ -215,8 +215,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/log/src/files/reader.rs",
         original: "        if durable < next {\n            return Ok(false);",
         replacement: "        if durable < next && durable == Sequence::NONE {\n            return Ok(false);",
-        why: "A reader shows records that a loss of power takes back.",
-        checker: BEHAVIOUR,
+        why: "A reader looks for records that are not durable, and reports them as damage or shows what a loss of power takes back.",
+        checker: plain(Target::Test("behaviour"), "a_reader_goes_on"),
         hangs: false,
     },
     Mutant {
