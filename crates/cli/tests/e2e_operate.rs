@@ -522,9 +522,12 @@ fn a_slow_monitor_is_closed() {
     let (mut monitor, mut client) = (server.connect(), server.connect());
     assert_eq!(monitor.text("monitor"), "+OK\r\n");
     let value = "v".repeat(32 << 10);
-    let deadline = Instant::now() + PATIENCE;
+    // The system's buffers take some megabytes; then its own limit closes it, long before that of
+    // all clients.
+    let mut rounds = 0;
     while info(&mut client, "clients")["monitors"] != "0" {
-        assert!(Instant::now() < deadline, "it is not closed");
+        rounds += 1;
+        assert!(rounds < 40, "it is not closed");
         let pipeline = encode(&["set", "k", &value]).repeat(50);
         client.send(&pipeline);
         (0..50).for_each(|_| drop(client.reply().expect("a reply")));
