@@ -62,5 +62,6 @@ mod work;
 /// On average, a thread tries to free what is in limbo once in this number of its operations.
 pub const OPERATIONS_A_TURN: u32 = 128;
 
-/// A thread tries to free what is in limbo each time it has retired this many things.
+/// A thread tries to free what is in limbo each time it has retired this many things. Some things
+/// that are retired together count as one ([`Guard::defer_each`]).
 pub const RETIRED_A_TURN: u32 = 64;
