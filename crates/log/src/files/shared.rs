@@ -33,7 +33,8 @@ pub struct Opened {
     pub cleared: u64,
 }
 
-/// What a log has done since it was opened, and what it is like now: [`FileLog::stats`].
+/// What a log has done since it was opened, and what it is like now:
+/// [`FileLog::stats`](crate::FileLog::stats).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
