@@ -13,7 +13,7 @@ pub mod term;
 pub use match_spec::MatchSpec;
 pub use table::{
     Access, Action, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir,
-    Info, InfoInSteps, Kind, Options, Outcome, Owner, Problem, Remains, TabfileInfo, Table,
+    Info, InfoInSteps, Kind, Noting, Options, Outcome, Owner, Problem, Remains, TabfileInfo, Table,
     TableEngine, Tables, Transfer, Traversal, WriteConcurrency,
 };
 pub use term::Term;

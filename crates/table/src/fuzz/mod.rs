@@ -5,10 +5,12 @@
 //! repository, `cargo xtask test --only fuzz`). An ordinary test calls them with the inputs that
 //! are kept.
 
+mod effects;
 mod source;
 mod specs;
 mod written;
 
+pub use effects::effects;
 pub use specs::specs;
 pub use written::{etf, terms};
 
@@ -36,6 +38,11 @@ mod tests {
     #[test]
     fn what_is_kept_of_etf_holds() {
         replay("etf", super::etf);
+    }
+
+    #[test]
+    fn what_is_kept_of_effects_holds() {
+        replay("effects", super::effects);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where a search in chunks goes on.
 
 use super::error::{BadArgument, Problem, Result};
+use super::note::Notes;
 use super::search::{Keys, Progress, Search};
 use super::select::is_limit;
 use super::traversal::Action;
@@ -61,6 +62,7 @@ impl Continuation {
     pub(super) fn step(
         &mut self,
         table: &Table,
+        notes: &mut Notes<'_>,
         function: &'static str,
         may_go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
@@ -70,10 +72,10 @@ impl Continuation {
         let ((spec, keys), search) = (&*self.by, &mut self.search);
         if search.progress != Progress::Begun {
             search.check_caller(table, function)?;
-        } else if search.begin(table, function, spec)? {
+        } else if search.begin(table, notes, function, spec)? {
             return Ok(true);
         }
-        search.go_on(table, function, (spec, keys), may_go_on)
+        search.go_on(table, notes, function, (spec, keys), may_go_on)
     }
 
     /// Searches until the chunk is full, or to the end.
@@ -82,7 +84,8 @@ impl Continuation {
         table: &Table,
         function: &'static str,
     ) -> Result<Option<Chunk>> {
-        self.step(table, function, &mut || true)?;
+        // A search in chunks changes nothing.
+        self.step(table, &mut Notes::nobody(), function, &mut || true)?;
         Ok(self.into_chunk())
     }
 

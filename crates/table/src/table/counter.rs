@@ -1,11 +1,12 @@
 //! `update_counter`.
 
 use super::error::{BadArgument, Problem, Result};
+use super::note::Notes;
 use super::options::proper;
+use super::store::Decision;
 use super::{Kept, Table};
 use crate::term::{IntoTerm, NotFinite, Term, Tuple};
 use num_bigint::BigInt;
-use tremula_index::Update;
 
 const FUNCTION: &str = "update_counter";
 
@@ -101,7 +102,7 @@ impl Table {
     /// is missing, not an integer, or the key, or the row would be beyond the
     /// [bounds](crate::term::Bounds) of the node: then no element is changed.
     pub fn update_counter(&self, key: &Term, update: &Term) -> Result<Term> {
-        self.count_up(key, update, None)
+        self.count_up(&mut Notes::nobody(), key, update, None)
     }
 
     /// As [`update_counter`](Self::update_counter), but if no row has the key, `default` is first
@@ -111,10 +112,16 @@ impl Table {
     ///
     /// Those of `update_counter`; or the default is needed and too short to have a key.
     pub fn update_counter_or(&self, key: &Term, update: &Term, default: Term) -> Result<Term> {
-        self.count_up(key, update, Some(default))
+        self.count_up(&mut Notes::nobody(), key, update, Some(default))
     }
 
-    fn count_up(&self, key: &Term, update: &Term, default: Option<Term>) -> Result<Term> {
+    pub(super) fn count_up(
+        &self,
+        notes: &mut Notes<'_>,
+        key: &Term,
+        update: &Term,
+        default: Option<Term>,
+    ) -> Result<Term> {
         let wrong = |argument, problem| BadArgument::new(FUNCTION, argument, problem);
         let guard = self.enter(FUNCTION)?;
         self.refuse_bag(FUNCTION)?;
@@ -122,14 +129,15 @@ impl Table {
             .steps(update)
             .map_err(|term| wrong(3, Problem::NotAnUpdate(term, FORMS)))?;
         let default = self.default_row(default, FUNCTION)?;
-        let result = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
+        let mut count = |row: &mut [Term]| {
             let key_position = self.shared.layout.key_position;
             let mut values = Vec::with_capacity(steps.len());
             for step in &steps {
                 values.push(step.apply(row, key_position)?);
             }
             Ok(values)
-        });
+        };
+        let result = self.change_row(notes, key, default.as_ref(), FUNCTION, &mut count);
         drop(guard);
         let mut values: Vec<Term> = result?;
         match values.pop() {
@@ -186,6 +194,7 @@ impl Table {
     /// argument. The caller holds the gate.
     pub(super) fn change_row<R>(
         &self,
+        notes: &mut Notes<'_>,
         key: &Term,
         default: Option<&Tuple>,
         function: &'static str,
@@ -205,26 +214,28 @@ impl Table {
                             keypos: layout.key_position + 1,
                         };
                         result = Err(wrong(4, problem));
-                        return Update::Keep;
+                        return Decision::Keep;
                     };
                     *place = key.clone();
                     row
                 }
-                (None, None) => return Update::Keep,
+                (None, None) => return Decision::Keep,
             };
             result = change(&mut row).map_err(|problem| wrong(3, problem));
             if result.is_err() {
-                return Update::Keep;
+                return Decision::Keep;
             }
             let row = Tuple::new(row);
             if let Err(error) = self.shared.bounds.check_row(&row) {
                 result = Err(wrong(3, error.into()));
-                return Update::Keep;
+                return Decision::Keep;
             }
             self.shared.row_sizes.note(row.len());
-            Update::Put(layout.keep(row))
+            Decision::Put(layout.keep(row))
         };
-        self.shared.store.update(layout.new_key(key), decide);
+        let mut of_rows = notes.rows_of(&self.shared);
+        let store = &self.shared.store;
+        store.update(layout.new_key(key), decide, of_rows.note());
         result
     }
 

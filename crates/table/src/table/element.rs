@@ -2,6 +2,7 @@
 
 use super::Table;
 use super::error::{Problem, Result};
+use super::note::Notes;
 use super::options::proper;
 use crate::term::Term;
 
@@ -30,7 +31,7 @@ impl Table {
     /// it is the key, or the row would be beyond the [bounds](crate::term::Bounds) of the node:
     /// then no element is changed.
     pub fn update_element(&self, key: &Term, update: &Term) -> Result<bool> {
-        self.change_elements(key, update, None)
+        self.change_elements(&mut Notes::nobody(), key, update, None)
     }
 
     /// As [`update_element`](Self::update_element), but if no row has the key, `default` is first
@@ -40,22 +41,29 @@ impl Table {
     ///
     /// Those of `update_element`; or the default is needed and too short to have a key.
     pub fn update_element_or(&self, key: &Term, update: &Term, default: Term) -> Result<bool> {
-        self.change_elements(key, update, Some(default))
+        self.change_elements(&mut Notes::nobody(), key, update, Some(default))
     }
 
-    fn change_elements(&self, key: &Term, update: &Term, default: Option<Term>) -> Result<bool> {
+    pub(super) fn change_elements(
+        &self,
+        notes: &mut Notes<'_>,
+        key: &Term,
+        update: &Term,
+        default: Option<Term>,
+    ) -> Result<bool> {
         let _guard = self.enter(FUNCTION)?;
         self.refuse_bag(FUNCTION)?;
         let default = self.default_row(default, FUNCTION)?;
         let key_position = self.shared.layout.key_position;
         // As in Erlang, the update is looked at only if there is a row.
-        let changed = self.change_row(key, default.as_ref(), FUNCTION, &mut |row| {
+        let mut change = |row: &mut [Term]| {
             let pairs = pairs(update).map_err(|term| Problem::NotAnUpdate(term, FORMS))?;
             for (position, value) in pairs {
                 *Self::element_of(row, position, key_position)? = value.clone();
             }
             Ok(())
-        });
+        };
+        let changed = self.change_row(notes, key, default.as_ref(), FUNCTION, &mut change);
         match changed {
             Ok(()) => Ok(true),
             Err(error) if matches!(error.problem, Problem::KeyNotFound(_)) => Ok(false),

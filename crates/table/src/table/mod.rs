@@ -5,7 +5,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `registry`, `owner` | names, owners, heirs |
+//! | `registry`, `owner`, `restore` | names, owners, heirs; those of before a restart |
 //! | `options`, `error` | how a table is made; what is wrong with a call |
 //! | `gate` | list inserts in one step, lookups without a lock |
 //! | `store/` | where rows are: the ordered engines, the hash map, how rows are kept |
@@ -14,6 +14,8 @@
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
 //! | `select`, `search` | every function with a pattern or match specification; their one driver |
 //! | `continuation`, `traversal` | where a search in chunks goes on; a search in steps |
+//! | [`effect`] | what writes report for a log, and making tables again |
+//! | `note`, `noting` | how a write reaches its sink; writes with a sink |
 //! | `remains` | freeing in steps what has been deleted |
 //! | `row_sizes` | whether all rows have one size |
 //! | `info` | what a table is and holds |
@@ -73,17 +75,21 @@
 
 mod continuation;
 mod counter;
+pub mod effect;
 mod element;
 mod engine;
 mod error;
 mod file;
 mod gate;
 mod info;
+mod note;
+mod noting;
 mod object;
 mod options;
 mod owner;
 mod registry;
 mod remains;
+mod restore;
 mod row_sizes;
 mod search;
 mod select;
@@ -99,6 +105,7 @@ pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
 pub use file::{ExtendedInfo, FileError, FileProblem, TabfileInfo};
 pub use info::{Info, InfoInSteps, Item};
+pub use noting::Noting;
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
 pub use registry::Tables;
@@ -106,12 +113,14 @@ pub use remains::Remains;
 pub use traversal::{Action, Outcome, Traversal};
 
 use crate::term::{Atom, Bounds, Pid, Reference, Term, Tuple};
+use effect::Change;
 use gate::Gate;
 use info::Fixations;
+use note::Notes;
 use registry::{Caller, table_reference};
 use row_sizes::RowSizes;
 use std::fmt;
-use store::{HashStore, Kept, Layout, Store};
+use store::{HashStore, Kept, Layout, Reported, Store};
 use tremula_index::{Engine, Shape};
 use tremula_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use tremula_sync::{Arc, Mutex, ReadGuard, RwLock, StripedCounter};
@@ -144,6 +153,8 @@ pub struct Table {
 
 /// What all handles of a table share.
 struct Shared {
+    /// Whether each change has to be reported: of the node.
+    must_report: bool,
     /// The options at creation; name, access and heir may have changed since.
     options: Options,
     layout: Layout,
@@ -159,6 +170,7 @@ struct Shared {
     row_sizes: RowSizes,
     fixations: Fixations,
     name: RwLock<Atom>,
+    /// A thread that changes `access` holds this, too.
     heir: Mutex<Option<Heir>>,
     number: u64,
 }
@@ -190,6 +202,7 @@ impl Shared {
                 has_equals: AtomicBool::new(false),
             },
             bounds: tables.bounds(),
+            must_report: tables.must_report(),
             access: AtomicU8::new(options.access as u8),
             owner: AtomicU64::new(owner),
             gate: Gate::new(tables.domain()),
@@ -225,13 +238,12 @@ impl Shared {
     }
 
     /// Deletes the table: from this moment on the gate refuses every thread, and the name is free.
-    /// Returns whether the table still existed; then the caller unlists it and drops the rows.
-    fn mark_deleted(&self) -> bool {
-        let Ok(exclusive) = self.gate.exclusive() else {
-            return false;
-        };
+    /// `None` if the table no longer existed; else the caller unlists it and drops the rows.
+    fn mark_deleted(&self, notes: &mut Notes<'_>) -> Option<Reported> {
+        let exclusive = self.gate.exclusive().ok()?;
+        let reported = notes.change(self, Change::Deleted);
         exclusive.delete();
-        true
+        Some(reported)
     }
 
     /// Adds to the number of rows, if the store does not count them.
@@ -350,6 +362,13 @@ impl Table {
         table_reference(self.shared.number)
     }
 
+    /// The number of the table, by which its [effects](effect) name it. No other table of the
+    /// process has had it.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.shared.number
+    }
+
     /// The type: Erlang's `info(Table, type)`.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -395,8 +414,12 @@ impl Table {
     /// The caller [may not write](self#errors), the name is no atom, or a table has it, be it this
     /// one.
     pub fn rename(&self, name: &str) -> Result<()> {
+        self.change_name(&mut Notes::nobody(), name)
+    }
+
+    fn change_name(&self, notes: &mut Notes<'_>, name: &str) -> Result<()> {
         self.check(Right::Write, "rename")?;
-        self.tables.rename(&self.shared, name)
+        self.tables.rename(notes, &self.shared, name)
     }
 
     /// Deletes the table: Erlang's `delete/1`. Fails if the caller [may not write](self#errors).
@@ -414,23 +437,51 @@ impl Table {
     ///
     /// The caller is not the owner, or `to` is not another, existing owner.
     pub fn give_away(&self, to: &Pid, data: Term) -> Result<()> {
+        self.change_owner(&mut Notes::nobody(), to, data)
+    }
+
+    fn change_owner(&self, notes: &mut Notes<'_>, to: &Pid, data: Term) -> Result<()> {
         self.check_owner("give_away")?;
-        self.tables.give_away(self, to, data)
+        self.tables.give_away(notes, self, to, data)
     }
 
     /// Changes the heir: Erlang's `setopts/2` with `heir`. Fails if the caller is not the owner.
     pub fn set_heir(&self, heir: Option<Heir>) -> Result<()> {
-        self.check_owner("setopts")?;
-        let heir = heir.filter(|heir| self.tables.has_owner(&heir.pid));
-        *self.shared.heir.lock() = heir;
-        Ok(())
+        self.change_properties(&mut Notes::nobody(), Some(heir), None)
     }
 
     /// Changes the access: Erlang's `setopts/2` with `protection`. Fails if the caller is not the
     /// owner.
     pub fn set_access(&self, access: Access) -> Result<()> {
+        self.change_properties(&mut Notes::nobody(), None, Some(access))
+    }
+
+    /// Changes the heir and the access, each if there is a new one, in one step.
+    fn change_properties(
+        &self,
+        notes: &mut Notes<'_>,
+        heir: Option<Option<Heir>>,
+        access: Option<Access>,
+    ) -> Result<()> {
         self.check_owner("setopts")?;
-        self.shared.access.store(access as u8, Ordering::Release);
+        let shared = &*self.shared;
+        let is_there = |heir: &Heir| self.tables.has_owner(&heir.pid);
+        let heir = heir.map(|heir| heir.filter(is_there));
+        let mut its_heir = shared.heir.lock();
+        notes.step(|notes| {
+            if let Some(heir) = &heir {
+                notes.change(shared, Change::Heir(heir.as_ref()));
+            }
+            if let Some(access) = access {
+                notes.change(shared, Change::Access(access));
+            }
+        });
+        if let Some(heir) = heir {
+            *its_heir = heir;
+        }
+        if let Some(access) = access {
+            shared.access.store(access as u8, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -441,6 +492,10 @@ impl Table {
     ///
     /// The caller is not the owner, or the list has something else in it: then nothing is changed.
     pub fn setopts(&self, options: &Term) -> Result<()> {
+        self.change_options(&mut Notes::nobody(), options)
+    }
+
+    fn change_options(&self, notes: &mut Notes<'_>, options: &Term) -> Result<()> {
         self.check_owner("setopts")?;
         let wrong =
             |term: &Term| BadArgument::new("setopts", 2, Problem::NotAnOption(term.clone()));
@@ -464,13 +519,10 @@ impl Table {
                 parts => heir = Some(Heir::of(parts).ok_or_else(|| wrong(option))?),
             }
         }
-        if let Some(heir) = heir {
-            self.set_heir(heir)?;
+        if heir.is_none() && access.is_none() {
+            return Ok(());
         }
-        if let Some(access) = access {
-            self.set_access(access)?;
-        }
-        Ok(())
+        self.change_properties(notes, heir, access)
     }
 
     /// Describes the structure under the table. Visits all of it.

@@ -1,13 +1,14 @@
 //! Operations on rows by their keys: insert, look up, delete, take.
 
+use super::effect::Change;
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
+use super::note::{Notes, RowNotes};
 use super::options::proper;
-use super::store::Garbage;
+use super::store::{Decision, Garbage};
 use super::{Kept, Kind, Right, Shared, Table, no_table};
 use crate::term::{Exact, IntoTerm, List, Term, Tuple};
 use std::collections::{HashMap, HashSet};
-use tremula_index::Update;
 
 /// How an insertion treats a key that exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,8 @@ impl Table {
     /// rows, or a row is beyond the [bounds](crate::term::Bounds) of the node: then nothing is
     /// inserted.
     pub fn insert(&self, objects: Term) -> Result<()> {
-        self.put_rows(&objects, Present::Goes, "insert").map(drop)
+        self.put_rows(&mut Notes::nobody(), &objects, Present::Goes, "insert")
+            .map(drop)
     }
 
     /// Inserts a row, or a list of rows, if no row has any of their keys: Erlang's `insert_new/2`.
@@ -39,7 +41,7 @@ impl Table {
     ///
     /// See [`insert`](Self::insert).
     pub fn insert_new(&self, objects: Term) -> Result<bool> {
-        self.put_rows(&objects, Present::Stays, "insert_new")
+        self.put_rows(&mut Notes::nobody(), &objects, Present::Stays, "insert_new")
     }
 
     /// Inserts a row of Rust values, such as a tuple: [`insert`](Self::insert) of the term that the
@@ -66,7 +68,8 @@ impl Table {
     /// is inserted.
     pub fn insert_row(&self, row: impl IntoTerm) -> Result<()> {
         let row = row_of(row, "insert")?;
-        self.put_rows(&row, Present::Goes, "insert").map(drop)
+        self.put_rows(&mut Notes::nobody(), &row, Present::Goes, "insert")
+            .map(drop)
     }
 
     /// Inserts a row of Rust values if no row has its key: [`insert_new`](Self::insert_new) of the
@@ -87,7 +90,7 @@ impl Table {
     /// See [`insert_row`](Self::insert_row).
     pub fn insert_new_row(&self, row: impl IntoTerm) -> Result<bool> {
         let row = row_of(row, "insert_new")?;
-        self.put_rows(&row, Present::Stays, "insert_new")
+        self.put_rows(&mut Notes::nobody(), &row, Present::Stays, "insert_new")
     }
 
     /// Inserts rows of Rust values in one [step](super#consistency): [`insert`](Self::insert) of
@@ -108,18 +111,25 @@ impl Table {
     pub fn insert_rows<R: IntoTerm>(&self, rows: impl IntoIterator<Item = R>) -> Result<()> {
         let rows = rows.into_iter().map(|row| row_of(row, "insert"));
         let rows = Term::list(rows.collect::<Result<Vec<_>>>()?);
-        self.put_rows(&rows, Present::Goes, "insert").map(drop)
+        self.put_rows(&mut Notes::nobody(), &rows, Present::Goes, "insert")
+            .map(drop)
     }
 
-    fn put_rows(&self, objects: &Term, present: Present, function: &'static str) -> Result<bool> {
+    pub(super) fn put_rows(
+        &self,
+        notes: &mut Notes<'_>,
+        objects: &Term,
+        present: Present,
+        function: &'static str,
+    ) -> Result<bool> {
         let shared = &*self.shared;
-        let put_one = |row: Option<Tuple>| {
+        let put_one = |notes: &mut Notes<'_>, row: Option<Tuple>| {
             let _guard = self.enter(function)?;
-            Ok(row.is_none_or(|row| shared.put(row, present)))
+            Ok(row.is_none_or(|row| shared.put(notes, row, present)))
         };
         if let Some(row) = shared.checked_row(objects) {
             shared.check_bounds(row, function)?;
-            return put_one(Some(row.clone()));
+            return put_one(notes, Some(row.clone()));
         }
         let Some(list) = proper(objects) else {
             let (row, keypos) = (objects.clone(), shared.options.keypos);
@@ -131,14 +141,14 @@ impl Table {
         };
         let mut rows = shared.rows_in(list, function)?;
         if rows.len() < 2 {
-            return put_one(rows.pop());
+            return put_one(notes, rows.pop());
         }
-        let _exclusive = self.enter_exclusive(function)?;
+        let mut step = self.enter_step(notes, function)?;
         let has_key = |row| shared.store.has(shared.layout.key_of(row));
         if present == Present::Stays && rows.iter().any(has_key) {
             return Ok(false);
         }
-        shared.put_all(rows);
+        shared.put_all(step.notes(), rows);
         Ok(true)
     }
 
@@ -228,9 +238,14 @@ impl Table {
     /// Removes the rows with this key and returns them: Erlang's `take/2`. One
     /// [step](super#consistency). Fails if the caller [may not write](super#errors).
     pub fn take(&self, key: &Term) -> Result<Vec<Tuple>> {
+        self.take_rows(&mut Notes::nobody(), key)
+    }
+
+    pub(super) fn take_rows(&self, notes: &mut Notes<'_>, key: &Term) -> Result<Vec<Tuple>> {
         // The rows are counted under the gate, so an exclusive change finds all rows counted.
         let _guard = self.enter("take")?;
-        let Some(kept) = self.shared.store.remove(key) else {
+        let mut of_rows = notes.rows_of(&self.shared);
+        let Some(kept) = self.shared.store.remove(key, of_rows.note()) else {
             return Ok(Vec::new());
         };
         let rows = self.shared.layout.rows(key, &kept);
@@ -241,8 +256,13 @@ impl Table {
     /// Removes the rows with this key: Erlang's `delete/2`. One [step](super#consistency). Fails if
     /// the caller [may not write](super#errors).
     pub fn delete_key(&self, key: &Term) -> Result<()> {
+        self.remove_rows(&mut Notes::nobody(), key)
+    }
+
+    pub(super) fn remove_rows(&self, notes: &mut Notes<'_>, key: &Term) -> Result<()> {
         let _guard = self.enter("delete")?;
-        let removed = self.shared.store.remove(key);
+        let mut of_rows = notes.rows_of(&self.shared);
+        let removed = self.shared.store.remove(key, of_rows.note());
         if let (Some(kept), true) = (removed, self.shared.layout.is_bag) {
             let rows = self.shared.layout.rows(key, &kept);
             self.shared.count(-(rows.len() as isize));
@@ -257,6 +277,10 @@ impl Table {
     ///
     /// The caller [may not write](super#errors), or the row has no key.
     pub fn delete_object(&self, object: &Term) -> Result<()> {
+        self.remove_object(&mut Notes::nobody(), object)
+    }
+
+    pub(super) fn remove_object(&self, notes: &mut Notes<'_>, object: &Term) -> Result<()> {
         let Some(row) = self.shared.checked_row(object) else {
             let problem = Problem::NotATuple(object.clone());
             return Err(BadArgument::new("delete_object", 2, problem));
@@ -264,14 +288,19 @@ impl Table {
         let layout = &self.shared.layout;
         let key = layout.store_key(layout.key_of(row));
         let _guard = self.enter("delete_object")?;
-        self.retain(&key, &mut |other| !is_same(other, row));
+        self.retain(notes, &key, &mut |other| !is_same(other, row));
         Ok(())
     }
 
     /// Removes the rows with this key that `keep` refuses, in one step; returns how many. The
     /// caller holds the gate.
-    pub(super) fn retain(&self, key: &Term, keep: &mut dyn FnMut(&Tuple) -> bool) -> usize {
-        self.change_rows(key, &mut |rows| {
+    pub(super) fn retain(
+        &self,
+        notes: &mut Notes<'_>,
+        key: &Term,
+        keep: &mut dyn FnMut(&Tuple) -> bool,
+    ) -> usize {
+        self.change_rows(notes, key, &mut |rows| {
             let before = rows.len();
             rows.retain(&mut *keep);
             before - rows.len()
@@ -282,26 +311,31 @@ impl Table {
     /// many rows it has changed or removed. The caller holds the gate.
     pub(super) fn change_rows(
         &self,
+        notes: &mut Notes<'_>,
         key: &Term,
         change: &mut dyn FnMut(&mut Vec<Tuple>) -> usize,
     ) -> usize {
         let layout = &self.shared.layout;
+        let mut of_rows = notes.rows_of(&self.shared);
+        let counted = of_rows.is_anybody();
         let (mut changed, mut gone) = (0, 0);
-        self.shared.store.update(key.clone(), &mut |kept| {
+        let decide = &mut |kept: Option<&Kept>| {
             let Some(kept) = kept else {
-                return Update::Keep;
+                return Decision::Keep;
             };
             let mut rows = layout.rows(key, kept);
             let before = rows.len();
             changed = change(&mut rows);
             gone = before - rows.len();
             let kept = match changed {
-                0 => return Update::Keep,
-                _ if layout.is_bag => layout.keep_bag(rows),
+                0 => return Decision::Keep,
+                _ if layout.is_bag => layout.keep_bag(rows, counted),
                 _ => rows.pop().map(|row| layout.keep(row)),
             };
-            kept.map_or(Update::Remove, Update::Put)
-        });
+            kept.map_or(Decision::Remove, Decision::Put)
+        };
+        let store = &self.shared.store;
+        store.update(key.clone(), decide, of_rows.note());
         self.shared.count(-(gone as isize));
         changed
     }
@@ -312,21 +346,10 @@ impl Table {
         self.delete_all_objects_in_steps()?.free(|| true);
         Ok(())
     }
-
-    /// Removes all rows, whose memory is still to be freed. The caller holds the gate exclusively.
-    pub(super) fn clear(&self) -> Garbage {
-        let shared = &*self.shared;
-        let garbage = shared.store.clear();
-        shared.row_sizes.forget();
-        if let Some(rows) = &shared.rows {
-            rows.add(-rows.sum());
-        }
-        garbage
-    }
 }
 
 /// The tuple that a row of Rust values becomes, for the second argument of `function`.
-fn row_of(row: impl IntoTerm, function: &'static str) -> Result<Term> {
+pub(super) fn row_of(row: impl IntoTerm, function: &'static str) -> Result<Term> {
     let wrong = |problem| BadArgument::new(function, 2, problem);
     match row.into_term() {
         Ok(row @ Term::Tuple(_)) => Ok(row),
@@ -345,6 +368,17 @@ impl Shared {
             self.store.get_with(key, read);
             found
         })
+    }
+
+    /// Removes all rows, whose memory is still to be freed. The caller holds the gate exclusively.
+    pub(super) fn clear(&self, notes: &mut Notes<'_>) -> Garbage {
+        let reported = notes.change(self, Change::Cleared);
+        let garbage = self.store.clear(reported);
+        self.row_sizes.forget();
+        if let Some(rows) = &self.rows {
+            rows.add(-rows.sum());
+        }
+        garbage
     }
 
     /// The rows in a list, which is the second argument of `function`.
@@ -366,21 +400,23 @@ impl Shared {
     }
 
     /// Puts one row into the store and returns whether it did. The caller holds the gate.
-    pub(super) fn put(&self, row: Tuple, present: Present) -> bool {
+    pub(super) fn put(&self, notes: &mut Notes<'_>, row: Tuple, present: Present) -> bool {
         let layout = &self.layout;
         let key = layout.new_key(layout.key_of(&row));
         self.row_sizes.note(row.len());
+        let mut of_rows = notes.rows_of(self);
         match (self.options.kind, present) {
             (Kind::Set | Kind::OrderedSet, Present::Goes) => {
-                self.store.insert(key, layout.keep(row));
+                self.store.insert(key, layout.keep(row), of_rows.note());
                 true
             }
             (Kind::Set | Kind::OrderedSet, Present::Stays) => {
-                self.store.insert_if_absent(key, layout.keep(row))
+                let kept = layout.keep(row);
+                self.store.insert_if_absent(key, kept, of_rows.note())
             }
             (Kind::Bag | Kind::DuplicateBag, _) => {
                 let only_new = present == Present::Stays;
-                let put = self.put_in_bag(key, &row, only_new);
+                let put = self.put_in_bag(of_rows, key, &row, only_new);
                 self.count(put.into());
                 put
             }
@@ -389,10 +425,10 @@ impl Shared {
 
     /// Puts rows into the store, later ones behind earlier ones. The caller holds the gate
     /// exclusively.
-    pub(super) fn put_all(&self, rows: Vec<Tuple>) {
+    pub(super) fn put_all(&self, notes: &mut Notes<'_>, rows: Vec<Tuple>) {
         if self.options.kind != Kind::Bag {
             for row in rows {
-                self.put(row, Present::Goes);
+                self.put(notes, row, Present::Goes);
             }
             return;
         }
@@ -404,34 +440,37 @@ impl Shared {
             by_key.entry(key).or_default().push(row);
         }
         for (Exact(key), rows) in by_key {
-            self.put_all_under(self.layout.new_key(&key), &rows);
+            let of_rows = notes.rows_of(self);
+            self.put_all_under(of_rows, self.layout.new_key(&key), &rows);
         }
     }
 
     /// Puts rows with one key into a bag.
-    fn put_all_under(&self, key: Term, rows: &[Tuple]) {
+    fn put_all_under(&self, mut notes: RowNotes<'_>, key: Term, rows: &[Tuple]) {
         let layout = &self.layout;
-        let its_key = key.clone();
+        let (its_key, counted) = (key.clone(), notes.is_anybody());
         let mut count = 0;
-        self.store.update(key, &mut |older| {
+        let decide = &mut |older: Option<&Kept>| {
             let there = older.map_or_else(Vec::new, |older| layout.rows(&its_key, older));
             let exact = |row: &Tuple| Exact(Term::Tuple(row.clone()));
             let mut seen: HashSet<_> = there.iter().map(exact).collect();
             let mut kept = None;
             for row in rows.iter().filter(|row| seen.insert(exact(row))) {
-                kept = Some(layout.keep_one_more(kept.as_ref().or(older), row.clone()));
+                let before = kept.as_ref().or(older);
+                kept = Some(layout.keep_one_more(before, row.clone(), counted));
                 count += 1;
             }
-            kept.map_or(Update::Keep, Update::Put)
-        });
-        self.count(count);
+            kept.map_or(Decision::Keep, |kept| Decision::Add(kept, count))
+        };
+        self.store.update(key, decide, notes.note());
+        self.count(count as isize);
     }
 
-    fn put_in_bag(&self, key: Term, row: &Tuple, only_new: bool) -> bool {
+    fn put_in_bag(&self, mut notes: RowNotes<'_>, key: Term, row: &Tuple, only_new: bool) -> bool {
         let (layout, kind) = (&self.layout, self.options.kind);
         let mut put = false;
-        let its_key = key.clone();
-        self.store.update(key, &mut |older| {
+        let (its_key, counted) = (key.clone(), notes.is_anybody());
+        let decide = &mut |older: Option<&Kept>| {
             put = match older {
                 None => true,
                 Some(_) if only_new => false,
@@ -442,11 +481,12 @@ impl Shared {
                 Some(_) => true,
             };
             if put {
-                Update::Put(layout.keep_one_more(older, row.clone()))
+                Decision::Add(layout.keep_one_more(older, row.clone(), counted), 1)
             } else {
-                Update::Keep
+                Decision::Keep
             }
-        });
+        };
+        self.store.update(key, decide, notes.note());
         put
     }
 }

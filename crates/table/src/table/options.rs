@@ -192,6 +192,21 @@ impl Options {
         Ok(options)
     }
 
+    /// The options as [`from_term`](Self::from_term) reads them, without the heir and the engine.
+    pub(super) fn to_term(&self) -> Term {
+        let mut list: Vec<Term> = vec![self.kind.atom().into(), self.access.atom().into()];
+        list.extend(self.named.then(|| Atom::NAMED_TABLE.into()));
+        list.extend(self.compressed.then(|| Atom::COMPRESSED.into()));
+        let pair = |name: Atom, value: Term| Term::tuple([name.into(), value]);
+        list.push(pair(Atom::KEYPOS, self.keypos.into()));
+        let write = self.write_concurrency.atom();
+        list.push(pair(Atom::WRITE_CONCURRENCY, write.into()));
+        list.push(pair(Atom::READ_CONCURRENCY, self.read_concurrency.into()));
+        let counters = self.decentralized_counters;
+        list.extend(counters.map(|on| pair(Atom::DECENTRALIZED_COUNTERS, on.into())));
+        Term::list(list)
+    }
+
     /// Sets one option; `None` if the term is no option.
     fn set(&mut self, option: &Term) -> Option<()> {
         let pair = match option {

@@ -1,12 +1,14 @@
 //! Owners of tables: what processes are to Erlang's tables.
 
+use super::effect::Sink;
 use super::error::Result;
+use super::note::Notes;
 use super::registry::{Caller, Tables};
 use super::{Options, Table};
 use crate::term::{Pid, Term};
 use std::collections::BTreeSet;
 use std::fmt;
-use tremula_mailbox::{Mailbox, Sender};
+use tremula_mailbox::{Config, Mailbox, Sender, mailbox};
 use tremula_sync::Arc;
 
 /// The message to the new owner of a table: Erlang's `{'ETS-TRANSFER', Table, FromPid, Data}`.
@@ -28,6 +30,19 @@ pub(super) struct Member {
     /// The numbers of the tables that it owns, and of those that it has fixed.
     pub(super) tables: BTreeSet<u64>,
     pub(super) fixed: BTreeSet<u64>,
+}
+
+impl Member {
+    /// An owner of these tables, and its mailbox.
+    pub(super) fn new(tables: BTreeSet<u64>) -> (Self, Mailbox<Transfer>) {
+        let (sender, transfers) = mailbox(Config::default());
+        let member = Self {
+            sender: Arc::new(sender),
+            tables,
+            fixed: BTreeSet::new(),
+        };
+        (member, transfers)
+    }
 }
 
 /// An owner of tables. When it is dropped, each of its tables goes to its heir or is deleted.
@@ -71,7 +86,8 @@ impl Owner {
 
     /// A new table that belongs to this owner: Erlang's `new/2`. Errors: see [`Tables::create`].
     pub fn create(&self, name: &str, options: Options) -> Result<Table> {
-        self.tables.create_for(self.number, name, options)
+        let notes = &mut Notes::nobody();
+        self.tables.create_for(notes, self.number, name, options)
     }
 
     /// The table of this name, as a handle of this owner.
@@ -95,6 +111,13 @@ impl Owner {
         }
     }
 
+    /// Ends the owner, as dropping it does, and reports to `sink` what becomes of its tables: each
+    /// gets another owner or is deleted, in a step of its own. Afterwards it can make no table and
+    /// gets none. O(tables of the owner and their rows).
+    pub fn end(&mut self, sink: &mut dyn Sink) {
+        self.tables.forget_owner(&mut Notes::to(sink), self.number);
+    }
+
     /// The mailbox for tables that this owner is given or inherits.
     pub const fn transfers(&mut self) -> &mut Mailbox<Transfer> {
         &mut self.transfers
@@ -103,7 +126,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.tables.forget_owner(self.number);
+        self.tables.forget_owner(&mut Notes::nobody(), self.number);
     }
 }
 

@@ -1,14 +1,16 @@
 //! The tables of a node: their names and owners.
 
+use super::effect::Change;
 use super::error::{BadArgument, Problem, Result};
+use super::note::Notes;
 use super::owner::{Member, Owner};
 use super::{Options, Shared, Table, Transfer, no_table};
 use crate::term::{Atom, Bounds, Pid, Reference, Term};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use tremula_mailbox::{Config, Sender, mailbox};
+use tremula_mailbox::Sender;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{Arc, LockDomain, Mutex, StatisticsConfig};
+use tremula_sync::{Arc, LockDomain, Mutex, MutexGuard, StatisticsConfig};
 
 /// A caller: the number of an [`Owner`], or [`NODE`].
 pub(super) type Caller = u64;
@@ -18,10 +20,14 @@ pub(super) const NODE: Caller = 0;
 
 /// The last number of a table. Numbers are unique in the process, not only in a [`Tables`], so that
 /// no node takes an identifier or a continuation of another node's table for one of its own.
-static LAST_TABLE: AtomicU64 = AtomicU64::new(0);
+pub(super) static LAST_TABLE: AtomicU64 = AtomicU64::new(0);
 
 /// The last number of an owner; they begin behind [`NODE`].
-static LAST_OWNER: AtomicU64 = AtomicU64::new(NODE);
+pub(super) static LAST_OWNER: AtomicU64 = AtomicU64::new(NODE);
+
+/// No table and no owner has this number or a greater one: counting on from the ones below never
+/// reaches the end of the numbers.
+pub(super) const FIRST_IMPOSSIBLE: u64 = 1 << 63;
 
 fn next(last: &AtomicU64) -> u64 {
     // Relaxed: only the uniqueness of the numbers matters.
@@ -49,11 +55,13 @@ fn next(last: &AtomicU64) -> u64 {
 /// # Ok::<(), tremula_table::BadArgument>(())
 /// ```
 #[derive(Clone)]
-pub struct Tables(Arc<Registry>);
+pub struct Tables(pub(super) Arc<Registry>);
 
-struct Registry {
+pub(super) struct Registry {
     bounds: Bounds,
-    listed: Mutex<Listed>,
+    /// Whether each change has to be reported.
+    must_report: bool,
+    pub(super) listed: Mutex<Listed>,
     /// Where threads that hold the gate of a table shared make themselves visible.
     domain: Arc<LockDomain>,
 }
@@ -70,10 +78,10 @@ struct Registry {
 /// A table is deleted when its gate is marked, and unlisted a moment later. In between no thread
 /// finds it, and its name is free: see [`Listed::there`].
 #[derive(Default)]
-struct Listed {
-    tables: BTreeMap<u64, Arc<Shared>>,
-    named: HashMap<&'static str, u64>,
-    owners: HashMap<Caller, Member>,
+pub(super) struct Listed {
+    pub(super) tables: BTreeMap<u64, Arc<Shared>>,
+    pub(super) named: HashMap<&'static str, u64>,
+    pub(super) owners: HashMap<Caller, Member>,
 }
 
 /// A transfer to be sent after the lock has been released.
@@ -107,8 +115,30 @@ impl Tables {
     /// make such terms. Nothing is changed by what is refused.
     #[must_use]
     pub fn bounded(bounds: Bounds) -> Self {
+        Self::made(bounds, false)
+    }
+
+    /// A node whose tables are kept in a log: as [`bounded`](Self::bounded), but in a debug build a
+    /// change panics if it is not reported to a [`Sink`](super::effect::Sink), be it that of an
+    /// owner that is dropped before its [`end`](Owner::end). So the tests of a program find the
+    /// write that it has forgotten.
+    ///
+    /// ```should_panic
+    /// use tremula_table::{Options, Tables, term::Bounds};
+    ///
+    /// # if !cfg!(debug_assertions) { panic!("only a debug build checks it") }
+    /// let tables = Tables::for_log(Bounds::NONE);
+    /// let _ = tables.create("t", Options::new()); // not tables.noting(&mut sink).create(…)
+    /// ```
+    #[must_use]
+    pub fn for_log(bounds: Bounds) -> Self {
+        Self::made(bounds, true)
+    }
+
+    fn made(bounds: Bounds, must_report: bool) -> Self {
         Self(Arc::new(Registry {
             bounds,
+            must_report,
             listed: Mutex::default(),
             domain: Arc::new(LockDomain::new(StatisticsConfig::default())),
         }))
@@ -120,25 +150,20 @@ impl Tables {
     ///
     /// The name is no atom, a named table has it, or an option has an invalid value.
     pub fn create(&self, name: &str, options: Options) -> Result<Table> {
-        self.create_for(NODE, name, options)
+        self.create_for(&mut Notes::nobody(), NODE, name, options)
     }
 
     /// A new owner.
     #[must_use]
     pub fn owner(&self) -> Owner {
-        let (sender, mailbox) = mailbox(Config::default());
         let number = next(&LAST_OWNER);
-        let member = Member {
-            sender: Arc::new(sender),
-            tables: BTreeSet::new(),
-            fixed: BTreeSet::new(),
-        };
+        let (member, transfers) = Member::new(BTreeSet::new());
         self.0.listed.lock().owners.insert(number, member);
         Owner {
             tables: self.clone(),
             number,
             pid: owner_pid(number),
-            transfers: mailbox,
+            transfers,
         }
     }
 
@@ -146,6 +171,10 @@ impl Tables {
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.0.bounds
+    }
+
+    pub(super) fn must_report(&self) -> bool {
+        self.0.must_report
     }
 
     /// The table of this name, as a handle of the node.
@@ -178,10 +207,16 @@ impl Tables {
         tables.map(|shared| self.handle(NODE, shared)).collect()
     }
 
-    pub(super) fn create_for(&self, caller: Caller, name: &str, options: Options) -> Result<Table> {
+    pub(super) fn create_for(
+        &self,
+        notes: &mut Notes<'_>,
+        caller: Caller,
+        name: &str,
+        options: Options,
+    ) -> Result<Table> {
         let name = atom(name).map_err(|problem| BadArgument::new("new", 1, problem))?;
         let shared = self.unlisted(caller, name, options)?;
-        self.list(shared, "new")
+        self.list(shared, "new", |shared| shared.report_created(notes))
     }
 
     /// A new table that no caller can find yet.
@@ -191,9 +226,19 @@ impl Tables {
     }
 
     /// Lists a table, so that callers can find it. Its name is the first argument of `function`.
-    pub(super) fn list(&self, shared: Shared, function: &'static str) -> Result<Table> {
-        let name = shared.name();
+    /// Calls `report` before, if it does: there the table's creation takes effect.
+    pub(super) fn list(
+        &self,
+        shared: Shared,
+        function: &'static str,
+        report: impl FnOnce(&Shared),
+    ) -> Result<Table> {
+        let (name, owner) = (shared.name(), shared.owner());
         let mut listed = self.0.listed.lock();
+        if owner != NODE && !listed.owners.contains_key(&owner) {
+            let problem = Problem::NoOwner(owner_pid(owner).into());
+            return Err(BadArgument::new(function, 1, problem));
+        }
         if shared.options.named {
             if listed.named(name.text()).is_some() {
                 let problem = Problem::NameTaken(name.into());
@@ -201,13 +246,14 @@ impl Tables {
             }
             listed.named.insert(name.text(), shared.number);
         }
+        report(&shared);
         let shared = Arc::new(shared);
         let old = listed.tables.insert(shared.number, Arc::clone(&shared));
         debug_assert!(old.is_none(), "numbers are given out once");
-        if let Some(member) = listed.owners.get_mut(&shared.owner()) {
+        if let Some(member) = listed.owners.get_mut(&owner) {
             member.tables.insert(shared.number);
         }
-        Ok(self.handle(shared.owner(), &shared))
+        Ok(self.handle(owner, &shared))
     }
 
     fn handle(&self, caller: Caller, shared: &Arc<Shared>) -> Table {
@@ -239,7 +285,7 @@ impl Tables {
         self.0.listed.lock().member(pid).is_some()
     }
 
-    pub(super) fn rename(&self, shared: &Shared, name: &str) -> Result<()> {
+    pub(super) fn rename(&self, notes: &mut Notes<'_>, shared: &Shared, name: &str) -> Result<()> {
         let wrong = |problem| BadArgument::new("rename", 2, problem);
         let name = atom(name).map_err(wrong)?;
         let mut listed = self.0.listed.lock();
@@ -247,10 +293,11 @@ impl Tables {
         if listed.there(shared.number).is_none() {
             return Err(no_table("rename"));
         }
+        if shared.options.named && listed.named(name.text()).is_some() {
+            return Err(wrong(Problem::NameTaken(name.into())));
+        }
+        notes.change(shared, Change::Renamed(name));
         if shared.options.named {
-            if listed.named(name.text()).is_some() {
-                return Err(wrong(Problem::NameTaken(name.into())));
-            }
             listed.named.remove(shared.name().text());
             listed.named.insert(name.text(), shared.number);
         }
@@ -288,7 +335,13 @@ impl Tables {
     }
 
     /// Gives a table of the handle's caller to another owner.
-    pub(super) fn give_away(&self, table: &Table, to: &Pid, data: Term) -> Result<()> {
+    pub(super) fn give_away(
+        &self,
+        notes: &mut Notes<'_>,
+        table: &Table,
+        to: &Pid,
+        data: Term,
+    ) -> Result<()> {
         let wrong = |argument, problem| BadArgument::new("give_away", argument, problem);
         let mut listed = self.0.listed.lock();
         let number = listed
@@ -297,14 +350,16 @@ impl Tables {
         if listed.there(table.shared.number).is_none() {
             return Err(no_table("give_away"));
         }
-        if table.shared.owner() != table.caller {
+        // An owner that is gone has handed its tables on, or is about to delete them.
+        let is_there = table.caller == NODE || listed.owners.contains_key(&table.caller);
+        if !is_there || table.shared.owner() != table.caller {
             return Err(wrong(1, Problem::NotOwner));
         }
         if number == table.caller {
             return Err(wrong(2, Problem::IsOwner(to.clone().into())));
         }
         let handle = self.handle(number, &table.shared);
-        let delivery = listed.hand_over(handle, owner_pid(table.caller), data);
+        let delivery = listed.hand_over(notes, handle, owner_pid(table.caller), data);
         drop(listed);
         delivery.into_iter().for_each(Delivery::send);
         Ok(())
@@ -312,8 +367,7 @@ impl Tables {
 
     /// Removes an owner: each of its tables goes to its heir or is deleted. Takes time in
     /// proportion to the tables of this owner, not of all owners.
-    pub(super) fn forget_owner(&self, number: Caller) {
-        let (mut orphans, mut deliveries) = (Vec::new(), Vec::new());
+    pub(super) fn forget_owner(&self, notes: &mut Notes<'_>, number: Caller) {
         let mut listed = self.0.listed.lock();
         let Some(member) = listed.owners.remove(&number) else {
             return;
@@ -321,7 +375,19 @@ impl Tables {
         for shared in member.fixed.iter().filter_map(|fixed| listed.there(*fixed)) {
             shared.fixations.forget(number);
         }
-        for table in &member.tables {
+        self.hand_on(notes, listed, number, &member.tables);
+    }
+
+    /// Gives the tables of an owner that is gone to their heirs, or deletes them.
+    pub(super) fn hand_on(
+        &self,
+        notes: &mut Notes<'_>,
+        mut listed: MutexGuard<'_, Listed>,
+        number: Caller,
+        tables: &BTreeSet<u64>,
+    ) {
+        let (mut orphans, mut deliveries) = (Vec::new(), Vec::new());
+        for table in tables {
             let Some(shared) = listed.there(*table).cloned() else {
                 continue;
             };
@@ -329,18 +395,25 @@ impl Tables {
             let heir = heir.and_then(|heir| Some((listed.member(&heir.pid)?, heir.data)));
             if let Some((to, data)) = heir {
                 let handle = self.handle(to, &shared);
-                deliveries.extend(listed.hand_over(handle, owner_pid(number), data));
+                deliveries.extend(listed.hand_over(notes, handle, owner_pid(number), data));
             } else {
-                listed.unlist(&shared);
                 orphans.push(shared);
             }
         }
         drop(listed);
-        // All are deleted, and all heirs informed, before time is spent on rows.
-        orphans.retain(|shared| shared.mark_deleted());
+        // All are deleted, and all heirs informed, before time is spent on rows. Waiting for a gate
+        // under the lock of the lists would hold up all other tables. A table keeps its name until
+        // it is marked, so nobody reports a new table of the name before.
+        let mark = |shared: Arc<Shared>| Some((shared.mark_deleted(notes)?, shared));
+        let deleted: Vec<_> = orphans.into_iter().filter_map(mark).collect();
+        let mut listed = self.0.listed.lock();
+        for (_, shared) in &deleted {
+            listed.unlist(shared);
+        }
+        drop(listed);
         deliveries.into_iter().for_each(Delivery::send);
-        for shared in orphans {
-            drop(shared.store.clear());
+        for (reported, shared) in deleted {
+            drop(shared.store.clear(reported));
         }
     }
 
@@ -351,7 +424,7 @@ impl Tables {
 
 impl Listed {
     /// The table of this number, unless it is deleted.
-    fn there(&self, number: u64) -> Option<&Arc<Shared>> {
+    pub(super) fn there(&self, number: u64) -> Option<&Arc<Shared>> {
         let shared = self.tables.get(&number)?;
         (!shared.is_deleted()).then_some(shared)
     }
@@ -362,13 +435,19 @@ impl Listed {
 
     /// The number of the owner with this identifier.
     fn member(&self, pid: &Pid) -> Option<Caller> {
-        let number = u64::from(pid.serial()) << 32 | u64::from(pid.id());
-        (self.owners.contains_key(&number) && owner_pid(number) == *pid).then_some(number)
+        owner_number(pid).filter(|number| self.owners.contains_key(number))
     }
 
     /// Makes the caller of a handle the owner of its table. Returns the message to the new owner.
-    fn hand_over(&mut self, handle: Table, from: Pid, data: Term) -> Option<Delivery> {
+    fn hand_over(
+        &mut self,
+        notes: &mut Notes<'_>,
+        handle: Table,
+        from: Pid,
+        data: Term,
+    ) -> Option<Delivery> {
         let number = handle.shared.number;
+        notes.change(&handle.shared, Change::Owner(owner_pid(handle.caller)));
         if let Some(before) = self.owners.get_mut(&handle.shared.owner()) {
             before.tables.remove(&number);
         }
@@ -384,7 +463,7 @@ impl Listed {
         Some(Delivery { to, transfer })
     }
 
-    fn unlist(&mut self, shared: &Shared) {
+    pub(super) fn unlist(&mut self, shared: &Shared) {
         let number = shared.number;
         self.tables.remove(&number);
         let name = shared.name().text();
@@ -411,6 +490,12 @@ fn atom(name: &str) -> std::result::Result<Atom, Problem> {
 /// words are the number.
 pub(super) fn owner_pid(number: Caller) -> Pid {
     Pid::new(Atom::NO_NODE, number as u32, (number >> 32) as u32, 0)
+}
+
+/// The number of an owner, or of the node; `None` if it is no identifier of ours.
+pub(super) fn owner_number(pid: &Pid) -> Option<Caller> {
+    let number = u64::from(pid.serial()) << 32 | u64::from(pid.id());
+    (number < FIRST_IMPOSSIBLE && owner_pid(number) == *pid).then_some(number)
 }
 
 /// The identifier of the table with this number.
@@ -521,7 +606,7 @@ mod tests {
         let tables = Tables::new();
         let options = Options::new().access(Access::Public).named();
         let old = tables.create("t", options.clone()).unwrap();
-        assert!(old.shared.mark_deleted());
+        assert!(old.shared.mark_deleted(&mut Notes::nobody()).is_some());
         assert!(tables.whereis("t").is_none());
         assert!(tables.find(&old.id().into()).is_none());
         assert!(tables.all().is_empty());

@@ -1,8 +1,9 @@
 //! Rows that no thread finds any more, and whose memory is still to be freed.
 
-use super::store::{Garbage, Span};
+use super::error::Result;
+use super::note::Notes;
+use super::store::{Garbage, Note, Span};
 use super::{Shared, Table};
-use crate::table::error::Result;
 use std::fmt;
 use tremula_index::Direction;
 use tremula_sync::Arc;
@@ -61,7 +62,8 @@ impl Remains {
                     break;
                 }
                 for (key, _) in batch.drain(..) {
-                    table.store.remove(&key);
+                    // The deletion of the table has been reported.
+                    table.store.remove(&key, Note::nobody());
                     if !may_go_on() {
                         return false;
                     }
@@ -81,12 +83,16 @@ impl Table {
     ///
     /// Those of [`delete`](Self::delete).
     pub fn delete_in_steps(&self) -> Result<Remains> {
+        self.remove_table(&mut Notes::nobody())
+    }
+
+    pub(super) fn remove_table(&self, notes: &mut Notes<'_>) -> Result<Remains> {
         self.check(super::Right::Write, "delete")?;
-        if !self.shared.mark_deleted() {
+        let Some(reported) = self.shared.mark_deleted(notes) else {
             return Err(super::no_table("delete"));
-        }
+        };
         self.tables.unlist(&self.shared);
-        let garbage = self.shared.store.take_all();
+        let garbage = self.shared.store.take_all(reported);
         Ok(Remains::of_table(
             garbage.unwrap_or_default(),
             Arc::clone(&self.shared),
@@ -101,8 +107,12 @@ impl Table {
     ///
     /// Those of [`delete_all_objects`](Self::delete_all_objects).
     pub fn delete_all_objects_in_steps(&self) -> Result<Remains> {
+        self.remove_all(&mut Notes::nobody())
+    }
+
+    pub(super) fn remove_all(&self, notes: &mut Notes<'_>) -> Result<Remains> {
         let _exclusive = self.enter_exclusive("delete_all_objects")?;
-        Ok(Remains::of_rows(self.clear()))
+        Ok(Remains::of_rows(self.shared.clear(notes)))
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
+use super::note::Notes;
 use super::select::{is_limit, is_true, within_bounds};
 use super::store::{Edge, Span};
 use super::traversal::Action;
@@ -80,6 +81,7 @@ impl Search {
     pub(super) fn begin(
         &mut self,
         table: &Table,
+        notes: &mut Notes<'_>,
         function: &'static str,
         spec: &MatchSpec,
     ) -> Result<bool> {
@@ -92,7 +94,7 @@ impl Search {
                 return Err(BadArgument::new(function, 3, problem));
             }
             Action::Delete => {
-                if let Some(deleted) = table.delete_ranges(spec, function)? {
+                if let Some(deleted) = table.delete_ranges(notes, spec, function)? {
                     self.count = deleted;
                     self.progress = Progress::Done;
                     return Ok(true);
@@ -110,6 +112,7 @@ impl Search {
     pub(super) fn go_on(
         &mut self,
         table: &Table,
+        notes: &mut Notes<'_>,
         function: &'static str,
         (spec, keys): (&MatchSpec, &Keys),
         may_go_on: &mut dyn FnMut() -> bool,
@@ -148,9 +151,9 @@ impl Search {
                 Action::Delete | Action::Replace => {
                     keys.visit(table, progress, direction, sizes, |key, kept| {
                         let changed = if action == Action::Delete {
-                            table.delete_rows(&mut matcher, key, kept, function)
+                            table.delete_rows(notes, &mut matcher, key, kept, function)
                         } else {
-                            table.replace_rows(&mut matcher, key, kept, function)
+                            table.replace_rows(notes, &mut matcher, key, kept, function)
                         };
                         match changed {
                             Ok(rows) => *count += rows,

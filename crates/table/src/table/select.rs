@@ -2,7 +2,9 @@
 //! picks.
 
 use super::continuation::{Chunk, Continuation};
+use super::effect::Change;
 use super::error::{BadArgument, Problem, Result};
+use super::note::Notes;
 use super::search::{Keys, Search};
 use super::store::Span;
 use super::traversal::Action;
@@ -93,7 +95,7 @@ impl Table {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn select_delete(&self, spec: &MatchSpec) -> Result<usize> {
-        Ok(self.search("select_delete", spec, Action::Delete)?.count)
+        self.delete_found(&mut Notes::nobody(), spec)
     }
 
     /// Replaces each row that the specification matches by what it makes of the row, and returns
@@ -106,7 +108,7 @@ impl Table {
     /// is replaced. Or it makes a row beyond the [bounds](crate::term::Bounds) of the node: then
     /// that row stays, and so do the rows that the search has not visited yet.
     pub fn select_replace(&self, spec: &MatchSpec) -> Result<usize> {
-        Ok(self.search("select_replace", spec, Action::Replace)?.count)
+        self.replace_found(&mut Notes::nobody(), spec)
     }
 
     /// Fails if a specification may not be used to replace rows.
@@ -130,6 +132,7 @@ impl Table {
     /// many.
     pub(super) fn replace_rows(
         &self,
+        notes: &mut Notes<'_>,
         matcher: &mut Matcher<'_>,
         key: &Term,
         kept: &Kept,
@@ -144,7 +147,7 @@ impl Table {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
-        let replaced = self.change_rows(key, &mut |rows| {
+        let replaced = self.change_rows(notes, key, &mut |rows| {
             let mut made = Vec::with_capacity(rows.len());
             made.extend(rows.iter().map(|row| matcher.run(row)));
             if matcher.reached().is_some() {
@@ -211,18 +214,45 @@ impl Table {
     /// Deletes the rows that the pattern matches, as [`select_delete`](Self::select_delete) does:
     /// Erlang's `match_delete/2`. Also fails if the term is no pattern.
     pub fn match_delete(&self, pattern: &Term) -> Result<()> {
-        let spec = pattern_spec(pattern, Returns::True, "match_delete")?;
-        self.search("match_delete", &spec, Action::Delete).map(drop)
+        self.delete_matching(&mut Notes::nobody(), pattern)
     }
 
     /// Runs a search to its end.
     #[inline]
     fn search(&self, function: &'static str, spec: &MatchSpec, action: Action) -> Result<Search> {
+        self.search_noting(&mut Notes::nobody(), function, spec, action)
+    }
+
+    #[inline]
+    fn search_noting(
+        &self,
+        notes: &mut Notes<'_>,
+        function: &'static str,
+        spec: &MatchSpec,
+        action: Action,
+    ) -> Result<Search> {
         let mut search = Search::new(self, action);
-        if !search.begin(self, function, spec)? {
-            search.go_on(self, function, (spec, &Keys::of(self, spec)), &mut || true)?;
+        if !search.begin(self, notes, function, spec)? {
+            let by = (spec, &Keys::of(self, spec));
+            search.go_on(self, notes, function, by, &mut || true)?;
         }
         Ok(search)
+    }
+
+    pub(super) fn delete_found(&self, notes: &mut Notes<'_>, spec: &MatchSpec) -> Result<usize> {
+        let search = self.search_noting(notes, "select_delete", spec, Action::Delete)?;
+        Ok(search.count)
+    }
+
+    pub(super) fn delete_matching(&self, notes: &mut Notes<'_>, pattern: &Term) -> Result<()> {
+        let spec = pattern_spec(pattern, Returns::True, "match_delete")?;
+        self.search_noting(notes, "match_delete", &spec, Action::Delete)?;
+        Ok(())
+    }
+
+    pub(super) fn replace_found(&self, notes: &mut Notes<'_>, spec: &MatchSpec) -> Result<usize> {
+        let search = self.search_noting(notes, "select_replace", spec, Action::Replace)?;
+        Ok(search.count)
     }
 
     fn first_chunk(
@@ -260,6 +290,7 @@ impl Table {
     /// many rows there were; `None` if the search has to visit the rows.
     pub(super) fn delete_ranges(
         &self,
+        notes: &mut Notes<'_>,
         spec: &MatchSpec,
         function: &'static str,
     ) -> Result<Option<usize>> {
@@ -272,20 +303,22 @@ impl Table {
         let Some((size, intervals)) = whole.filter(|(size, _)| shared.row_sizes.are(*size)) else {
             return Ok(None);
         };
-        let _exclusive = self.enter_exclusive(function)?;
+        let mut step = self.enter_step(notes, function)?;
         if !shared.row_sizes.are(size) {
             return Ok(None);
         }
-        let spans = intervals.iter().map(Span::from);
-        Ok(Some(
-            spans.map(|span| shared.store.remove_range(span)).sum(),
-        ))
+        let mut remove = |interval| {
+            let reported = step.notes().change(shared, Change::RangeRemoved(interval));
+            shared.store.remove_range(Span::from(interval), reported)
+        };
+        Ok(Some(intervals.iter().map(&mut remove).sum()))
     }
 
     /// Deletes the rows with this key of which the specification makes `true`, in one step; returns
     /// how many.
     pub(super) fn delete_rows(
         &self,
+        notes: &mut Notes<'_>,
         matcher: &mut Matcher<'_>,
         key: &Term,
         kept: &Kept,
@@ -305,7 +338,7 @@ impl Table {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
-        let deleted = self.retain(key, &mut |row| {
+        let deleted = self.retain(notes, key, &mut |row| {
             let goes = goes(matcher.run(row));
             !goes || matcher.reached().is_some()
         });

@@ -2,7 +2,9 @@
 
 use super::Table;
 use super::continuation::{Chunk, Continuation};
+use super::effect::Sink;
 use super::error::Result;
+use super::note::Notes;
 use crate::match_spec::MatchSpec;
 use crate::term::Term;
 use std::mem;
@@ -126,11 +128,31 @@ impl Traversal {
     ///
     /// Those of the one-shot method (see [`Action`]); the continuation is another table's; or the
     /// table has been deleted since. What earlier steps deleted or replaced stays so.
-    pub fn step(
-        mut self,
+    pub fn step(self, mut may_go_on: impl FnMut() -> bool) -> Result<ControlFlow<Outcome, Self>> {
+        self.go_on(&mut Notes::nobody(), &mut may_go_on)
+    }
+
+    /// As [`step`](Self::step), and reports to `sink` what it deletes or replaces: each key in a
+    /// step of its own, and whole ranges of keys in one step. One search may report to a different
+    /// sink in each step.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`step`](Self::step).
+    pub fn step_noting(
+        self,
+        sink: &mut dyn Sink,
         mut may_go_on: impl FnMut() -> bool,
     ) -> Result<ControlFlow<Outcome, Self>> {
-        if !self.at.step(&self.table, self.function, &mut may_go_on)? {
+        self.go_on(&mut Notes::to(sink), &mut may_go_on)
+    }
+
+    fn go_on(
+        mut self,
+        notes: &mut Notes<'_>,
+        may_go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<ControlFlow<Outcome, Self>> {
+        if !self.at.step(&self.table, notes, self.function, may_go_on)? {
             return Ok(ControlFlow::Continue(self));
         }
         let search = &mut self.at.search;

@@ -2,6 +2,7 @@
 
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
+use super::note::Notes;
 use super::store::{Edge, Entry, Span};
 use super::{Kept, Right, Table, no_table};
 use crate::term::{Term, Tuple};
@@ -64,6 +65,14 @@ impl Table {
     /// The caller [may not write](super#errors), an item is neither a row nor a list of rows, or a
     /// row is beyond the [bounds](crate::term::Bounds) of the node: then the table stays as it was.
     pub fn init_table(&self, objects: impl IntoIterator<Item = Term>) -> Result<()> {
+        self.replace_all(&mut Notes::nobody(), objects)
+    }
+
+    pub(super) fn replace_all(
+        &self,
+        notes: &mut Notes<'_>,
+        objects: impl IntoIterator<Item = Term>,
+    ) -> Result<()> {
         const FUNCTION: &str = "init_table";
         self.check(Right::Write, FUNCTION)?;
         let mut rows = Vec::new();
@@ -77,10 +86,10 @@ impl Table {
             let list = super::options::proper(&item).ok_or_else(wrong)?;
             rows.append(&mut self.shared.rows_in(list, FUNCTION)?);
         }
-        let exclusive = self.enter_exclusive(FUNCTION)?;
-        let garbage = self.clear();
-        self.shared.put_all(rows);
-        drop(exclusive);
+        let mut step = self.enter_step(notes, FUNCTION)?;
+        let garbage = self.shared.clear(step.notes());
+        self.shared.put_all(step.notes(), rows);
+        drop(step);
         drop(garbage);
         Ok(())
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub(crate) mod calls;
+pub(crate) mod effects;
 pub(crate) mod operations;
 pub(crate) mod oracle;
 pub(crate) mod specs;

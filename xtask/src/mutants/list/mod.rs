@@ -25,6 +25,7 @@ mod server_watch;
 mod shard;
 mod sync;
 mod table;
+mod table_effects;
 mod table_match_spec;
 mod xtask;
 
@@ -94,6 +95,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         shard::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
+        table_effects::MUTANTS,
         table_match_spec::MUTANTS,
         xtask::MUTANTS,
     ];

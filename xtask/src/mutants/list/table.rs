@@ -198,8 +198,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "table_may_take_its_own_name",
         file: "crates/table/src/table/registry.rs",
-        original: "            if listed.named(name.text()).is_some() {\n                return Err(wrong(",
-        replacement: "            if shared.name() != name && listed.named(name.text()).is_some() {\n                return Err(wrong(",
+        original: "if shared.options.named && listed.named(name.text()).is_some() {",
+        replacement: "if shared.options.named && shared.name() != name && listed.named(name.text()).is_some() {",
         why: "A table is renamed to its own name, which in Erlang is taken.",
         checker: whole("about_names"),
         hangs: false,

@@ -116,6 +116,61 @@ impl KeyBound {
         }
     }
 
+    /// The bound as a term: `{Side, Pieces}`, where a piece is the size of a tuple, `[]` for a
+    /// pair, or `{Term}`.
+    pub(super) fn to_term(&self) -> Term {
+        let piece = |piece: &Piece| match piece {
+            Piece::Tuple(size) => Term::from(*size),
+            Piece::Pair => Term::NIL,
+            Piece::Term(term) => Term::tuple([term.clone()]),
+        };
+        let pieces: Vec<_> = self.pieces.iter().map(piece).collect();
+        let is_behind = self.side == Side::Behind;
+        Term::tuple([Term::from(is_behind), Term::list(pieces)])
+    }
+
+    /// Reads what [`to_term`](Self::to_term) made; `None` if the pieces are not the beginning of
+    /// keys.
+    pub(super) fn from_term(term: &Term) -> Option<Self> {
+        let Term::Tuple(parts) = term else {
+            return None;
+        };
+        let [Term::Atom(is_behind), Term::List(list)] = parts.elements() else {
+            return None;
+        };
+        let side = match is_behind.text() {
+            "true" => Side::Behind,
+            "false" => Side::Before,
+            _ => return None,
+        };
+        let mut pieces = Vec::new();
+        // How many parts of the key are still to come.
+        let mut open = 1_usize;
+        for piece in list {
+            let (piece, inner) = match piece {
+                Term::Integer(size) => {
+                    let size = u32::try_from(*size).ok()? as usize;
+                    (Piece::Tuple(size), size)
+                }
+                Term::Tuple(term) => match term.elements() {
+                    [term] => (Piece::Term(term.clone()), 0),
+                    _ => return None,
+                },
+                pair if pair.is_nil() => (Piece::Pair, 2),
+                _ => return None,
+            };
+            open = open.checked_sub(1)?.checked_add(inner)?;
+            pieces.push(piece);
+        }
+        // A whole key is one piece.
+        let is_beginning = match pieces.as_slice() {
+            [] => false,
+            [Piece::Term(_)] => true,
+            _ => open > 0,
+        };
+        (list.is_proper() && is_beginning).then(|| Self::new(pieces, side))
+    }
+
     fn relation(&self, other: &Self) -> Relation {
         compare(
             Stream::of_pieces(&self.pieces),

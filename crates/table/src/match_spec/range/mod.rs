@@ -65,6 +65,28 @@ impl KeyInterval {
         self.low.as_ref().is_none_or(after_low) && self.high.as_ref().is_none_or(before_high)
     }
 
+    /// The interval as a term: `{Low, High}`, each `[]` or a bound.
+    pub(crate) fn to_term(&self) -> Term {
+        let term = |bound: &Option<KeyBound>| bound.as_ref().map_or(Term::NIL, KeyBound::to_term);
+        Term::tuple([term(&self.low), term(&self.high)])
+    }
+
+    /// Reads what [`to_term`](Self::to_term) made; `None` if the term is no interval.
+    pub(crate) fn from_term(term: &Term) -> Option<Self> {
+        let Term::Tuple(ends) = term else { return None };
+        let [low, high] = ends.elements() else {
+            return None;
+        };
+        let bound = |term: &Term| match term.is_nil() {
+            true => Some(None),
+            false => KeyBound::from_term(term).map(Some),
+        };
+        Some(Self {
+            low: bound(low)?,
+            high: bound(high)?,
+        })
+    }
+
     /// Whether it can contain no key.
     fn is_empty(&self) -> bool {
         match (&self.low, &self.high) {

@@ -5,6 +5,7 @@ use super::erlang;
 use super::error::{FileError, FileProblem};
 use super::properties::TabfileInfo;
 use super::records::Records;
+use crate::table::note::Notes;
 use crate::table::object::Present;
 use crate::table::registry::{Caller, NODE};
 use crate::table::{Access, Kind, Owner, Table, Tables};
@@ -100,7 +101,7 @@ impl Tables {
     /// The file cannot be read, is damaged or truncated, or is not the file of a table: the error
     /// names the byte. Or a table has its name. In each case there is no new table.
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
-        self.file2tab_for(|_| NODE, path.as_ref())
+        self.file2tab_for(&mut Notes::nobody(), |_| NODE, path.as_ref())
     }
 
     /// What a file says about its table, without reading the rows: Erlang's `tabfile_info/1`. Fails
@@ -111,16 +112,20 @@ impl Tables {
         Ok(opened.info)
     }
 
-    fn file2tab_for(
+    pub(in super::super) fn file2tab_for(
         &self,
+        notes: &mut Notes<'_>,
         owner: impl Fn(Access) -> Caller,
         path: &Path,
     ) -> Result<Table, FileError> {
-        let read = || {
+        let mut read = || {
             let opened = Opened::open(path)?;
             let (name, options) = (opened.info.name, opened.info.options.clone());
             let caller = owner(options.access);
             let shared = self.unlisted(caller, name, options)?;
+            // The table and its rows appear in one step, if the whole file is good.
+            let mut pending = notes.pending();
+            shared.report_created(pending.notes());
             let mut within_bounds = Ok(());
             let mut of_a_bag = Vec::new();
             let read = opened.rows(&mut |term| {
@@ -131,14 +136,14 @@ impl Tables {
                 if within_bounds.is_ok() && shared.options.kind == Kind::Bag {
                     of_a_bag.push(row.clone());
                 } else if within_bounds.is_ok() {
-                    shared.put(row.clone(), Present::Goes);
+                    shared.put(pending.notes(), row.clone(), Present::Goes);
                 }
                 within_bounds.is_ok()
             });
             within_bounds?;
             read?;
-            shared.put_all(of_a_bag);
-            Ok(self.list(shared, "file2tab")?)
+            shared.put_all(pending.notes(), of_a_bag);
+            Ok(self.list(shared, "file2tab", |_| pending.happens())?)
         };
         read().map_err(FileError::at(path))
     }
@@ -147,7 +152,9 @@ impl Tables {
 impl Owner {
     /// As [`Tables::file2tab`], for a table that belongs to this owner.
     pub fn file2tab(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
-        self.tables.file2tab_for(|_| self.number, path.as_ref())
+        let notes = &mut Notes::nobody();
+        self.tables
+            .file2tab_for(notes, |_| self.number, path.as_ref())
     }
 
     /// As [`file2tab`](Self::file2tab), but a public table belongs to the node: for owners that
@@ -171,10 +178,18 @@ impl Owner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn file2tab_unless_public(&self, path: impl AsRef<Path>) -> Result<Table, FileError> {
+        self.file2tab_by_access(&mut Notes::nobody(), path.as_ref())
+    }
+
+    pub(in super::super) fn file2tab_by_access(
+        &self,
+        notes: &mut Notes<'_>,
+        path: &Path,
+    ) -> Result<Table, FileError> {
         let owner = |access| match access {
             Access::Public => NODE,
             Access::Protected | Access::Private => self.number,
         };
-        self.tables.file2tab_for(owner, path.as_ref())
+        self.tables.file2tab_for(notes, owner, path)
     }
 }

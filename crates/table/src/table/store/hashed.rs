@@ -36,12 +36,12 @@
 //! Operations on one key are linearizable. A scan takes a snapshot of one shard after another. A
 //! read that meets no writer does not write to shared memory ([`StatisticsLock`]).
 
-use super::{Edge, Entry, Garbage, Kept, Span, Store};
+use super::{Decision, Edge, Entry, Garbage, Kept, Note, Reported, Span, Store};
 use crate::term::Term;
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem;
-use tremula_index::{Direction, Shape, Update};
+use tremula_index::{Direction, Shape};
 use tremula_sync::{
     Arc, CachePadded, LockDomain, ReadGuard, StatisticsConfig, StatisticsLock, StripedCounter,
     WriteGuard,
@@ -357,10 +357,11 @@ impl Store for HashStore {
         shard.get(sought).map(|slot| read(&slot.kept)).is_some()
     }
 
-    fn insert(&self, key: Term, kept: Kept) -> Option<Kept> {
+    fn insert(&self, key: Term, kept: Kept, note: Note<'_>) -> Option<Kept> {
         let sought = self.seek(&key);
         let hash = sought.hash;
         let mut shard = self.write(hash);
+        note.put(&key, &kept);
         if let Some(slot) = shard.get_mut(sought) {
             return Some(mem::replace(&mut slot.kept, kept));
         }
@@ -369,46 +370,59 @@ impl Store for HashStore {
         None
     }
 
-    fn insert_if_absent(&self, key: Term, kept: Kept) -> bool {
+    fn insert_if_absent(&self, key: Term, kept: Kept, note: Note<'_>) -> bool {
         let sought = self.seek(&key);
         let hash = sought.hash;
         let mut shard = self.write(hash);
         let absent = shard.get(sought).is_none();
         if absent {
+            note.put(&key, &kept);
             shard.add(Slot { hash, key, kept });
             self.len.add(1);
         }
         absent
     }
 
-    fn remove(&self, key: &Term) -> Option<Kept> {
+    fn remove(&self, key: &Term, note: Note<'_>) -> Option<Kept> {
         let sought = self.seek(key);
-        let removed = self.write(sought.hash).remove(sought)?;
+        let mut shard = self.write(sought.hash);
+        let removed = shard.remove(sought)?;
         self.len.add(-1);
+        note.removed(key);
+        drop(shard);
         Some(removed.kept)
     }
 
     fn update(
         &self,
         key: Term,
-        decide: &mut dyn FnMut(Option<&Kept>) -> Update<Kept>,
+        decide: &mut dyn FnMut(Option<&Kept>) -> Decision,
+        mut note: Note<'_>,
     ) -> Option<Kept> {
         let sought = self.seek(&key);
         let hash = sought.hash;
         let mut shard = self.write(hash);
         match shard.get_mut(sought) {
-            Some(slot) => match decide(Some(&slot.kept)) {
-                Update::Put(kept) => Some(mem::replace(&mut slot.kept, kept)),
-                Update::Keep => None,
-                Update::Remove => {
-                    let removed = shard.remove(sought);
-                    self.len.add(-1);
-                    drop(shard);
-                    removed.map(|slot| slot.kept)
+            Some(slot) => {
+                let decision = decide(Some(&slot.kept));
+                note.decided(&key, true, &decision);
+                match decision {
+                    Decision::Put(kept) | Decision::Add(kept, _) => {
+                        Some(mem::replace(&mut slot.kept, kept))
+                    }
+                    Decision::Keep => None,
+                    Decision::Remove => {
+                        let removed = shard.remove(sought);
+                        self.len.add(-1);
+                        drop(shard);
+                        removed.map(|slot| slot.kept)
+                    }
                 }
-            },
+            }
             None => {
-                if let Update::Put(kept) = decide(None) {
+                let decision = decide(None);
+                note.decided(&key, false, &decision);
+                if let Decision::Put(kept) | Decision::Add(kept, _) = decision {
                     shard.add(Slot { hash, key, kept });
                     self.len.add(1);
                 }
@@ -449,7 +463,7 @@ impl Store for HashStore {
         }
     }
 
-    fn take_all(&self) -> Option<Garbage> {
+    fn take_all(&self, _: Reported) -> Option<Garbage> {
         let mut garbage = Garbage::default();
         for shard in &self.shards {
             let mut shard = shard.write();
@@ -566,17 +580,18 @@ mod tests {
                 let number = step as i64;
                 match (state >> 20) % 4 {
                     0 | 1 if grows => {
-                        let old = store.insert(term.clone(), kept(number));
+                        let old = store.insert(term.clone(), kept(number), Note::nobody());
                         let old = old.map(|old| value(&term, &old));
                         assert_eq!(old, model.insert(key, number).map(Term::from));
                     }
                     2 => {
-                        let put = store.insert_if_absent(term, kept(number));
+                        let put = store.insert_if_absent(term, kept(number), Note::nobody());
                         assert_eq!(put, !model.contains_key(&key));
                         model.entry(key).or_insert(number);
                     }
                     _ => {
-                        let old = store.remove(&term).map(|old| value(&term, &old));
+                        let old = store.remove(&term, Note::nobody());
+                        let old = old.map(|old| value(&term, &old));
                         assert_eq!(old, model.remove(&key).map(Term::from));
                     }
                 }
@@ -607,7 +622,7 @@ mod tests {
                 sorted,
                 model.keys().map(|key| Term::from(*key)).collect::<Vec<_>>()
             );
-            assert!(store.clear().free(&mut || true));
+            assert!(store.clear(Reported::done()).free(&mut || true));
             assert_eq!((store.len(), store.shape().get("places")), (0, Some(0)));
         }
     }

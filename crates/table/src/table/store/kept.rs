@@ -10,9 +10,9 @@ use tremula_sync::atomic::{AtomicBool, Ordering};
 /// - A compressed row is kept as a tuple of one bit string: the external form of the row, with `[]`
 ///   instead of the key if the store's key determines it.
 /// - Any other row is kept as itself.
-/// - Rows of a bag are kept as `{Row, Older}`: the newest row in one of the forms above, and what
-///   is kept of the older rows, or `[]`. A single row `{Key}` is kept as the empty tuple in a bag,
-///   too.
+/// - Rows of a bag are kept as `{Row, Older}` or `{Row, Older, Count}`: the newest row in one of
+///   the forms above, what is kept of the older rows, or `[]`, and how many rows these are. A
+///   single row `{Key}` is kept as the empty tuple in a bag, too.
 ///
 /// The forms cannot be confused: the row of one bit string is always kept as the empty tuple, and a
 /// bag never keeps any other row without `Older`.
@@ -164,6 +164,39 @@ impl Layout {
         rows
     }
 
+    /// The newest rows under a key of a bag, the oldest of them first.
+    pub(in super::super) fn newest_rows(
+        &self,
+        key: &Term,
+        kept: &Kept,
+        count: usize,
+    ) -> Vec<Tuple> {
+        if kept.0.is_empty() {
+            return vec![self.row(key, kept)];
+        }
+        let newest = kept.newest_first().take(count);
+        let mut rows: Vec<_> = newest.map(|kept| self.row(key, &kept)).collect();
+        rows.reverse();
+        rows
+    }
+
+    /// The number of rows under a key of any table. In a bag it takes time in proportion to the
+    /// rows since the last one that was kept with a count.
+    pub(in super::super) fn count_rows(&self, kept: &Kept) -> usize {
+        if !self.is_bag {
+            return 1;
+        }
+        let (mut rest, mut passed) = (&kept.0, 0);
+        loop {
+            match rest.elements() {
+                [_, _, Term::Integer(count)] => return passed + *count as usize,
+                [_, Term::Tuple(older)] => rest = older,
+                _ => return passed + 1,
+            }
+            passed += 1;
+        }
+    }
+
     /// Whether more than `most` rows are under a key. Takes time in proportion to `most`.
     pub(in super::super) fn has_more_rows(&self, kept: &Kept, most: usize) -> bool {
         if !self.is_bag || kept.0.is_empty() {
@@ -172,23 +205,35 @@ impl Layout {
         kept.newest_first().nth(most).is_some()
     }
 
-    /// The rows of a bag, as they are kept; `None` without a row.
-    pub(in super::super) fn keep_bag(&self, oldest_first: Vec<Tuple>) -> Option<Kept> {
-        let add = |older: Option<Kept>, row| Some(self.keep_one_more(older.as_ref(), row));
+    /// The rows of a bag, as they are kept, with their count or without; `None` without a row.
+    pub(in super::super) fn keep_bag(
+        &self,
+        oldest_first: Vec<Tuple>,
+        counted: bool,
+    ) -> Option<Kept> {
+        let add = |older: Option<Kept>, row| Some(self.keep_one_more(older.as_ref(), row, counted));
         oldest_first.into_iter().fold(None, add)
     }
 
-    /// What a bag keeps when this row is added behind the older ones.
-    pub(in super::super) fn keep_one_more(&self, older: Option<&Kept>, row: Tuple) -> Kept {
+    /// What a bag keeps when this row is added behind the older ones. With their count if it will
+    /// be asked for ([`count_rows`](Self::count_rows)): that takes 16 bytes a row.
+    pub(in super::super) fn keep_one_more(
+        &self,
+        older: Option<&Kept>,
+        row: Tuple,
+        counted: bool,
+    ) -> Kept {
         let kept = self.keep(row);
-        match older {
-            None if kept.0.is_empty() => kept,
-            None => Kept(Tuple::new([Term::Tuple(kept.0), Term::NIL])),
-            Some(older) => Kept(Tuple::new([
-                Term::Tuple(kept.0),
-                Term::Tuple(older.0.clone()),
-            ])),
+        if older.is_none() && kept.0.is_empty() {
+            return kept;
         }
+        let row = Term::Tuple(kept.0);
+        let rest = older.map_or(Term::NIL, |older| Term::Tuple(older.0.clone()));
+        if !counted {
+            return Kept(Tuple::new([row, rest]));
+        }
+        let count = older.map_or(0, |older| self.count_rows(older)) + 1;
+        Kept(Tuple::new([row, rest, Term::from(count)]))
     }
 
     /// The bytes on the heap of a key and of what is kept under it. A key that the store and a row
@@ -234,7 +279,7 @@ impl Kept {
         let mut rest = Some(self.0.clone());
         std::iter::from_fn(move || {
             let tuple = rest.take()?;
-            let [Term::Tuple(row), older] = tuple.elements() else {
+            let [Term::Tuple(row), older, ..] = tuple.elements() else {
                 return Some(Self(tuple));
             };
             if let Term::Tuple(older) = older {

@@ -14,10 +14,89 @@ pub(super) use ordered::open;
 
 use crate::match_spec::{KeyBound, KeyInterval};
 use crate::term::Term;
-use tremula_index::{Direction, Shape, Update};
+use tremula_index::{Direction, Shape};
 
 /// An entry of a store: the key as the store has it, and what is kept under the key.
 pub(super) type Entry = (Term, Kept);
+
+/// Sees the changes of a store. Each method runs under the lock under which the change takes
+/// effect, and before any other thread can see the change. It must be brief and must not use the
+/// store.
+pub(super) trait Observer {
+    /// What is under `key` is now this.
+    fn put(&mut self, key: &Term, kept: &Kept);
+
+    /// What is under the key of a bag is now this, of which the newest `count` rows are new; the
+    /// rows before them are as they were.
+    fn added(&mut self, key: &Term, kept: &Kept, count: usize);
+
+    /// The store had `key`, and no longer has it.
+    fn removed(&mut self, key: &Term);
+}
+
+/// The observer of a write of one key, or nobody. Every write of a store takes one of these or a
+/// [`Reported`], so no write can leave out by mistake who has to know of it.
+pub(super) struct Note<'n>(Option<&'n mut dyn Observer>);
+
+impl<'n> Note<'n> {
+    pub(super) const fn to(observer: &'n mut dyn Observer) -> Self {
+        Self(Some(observer))
+    }
+
+    /// Nobody has to know of the change.
+    pub(super) const fn nobody() -> Self {
+        Self(None)
+    }
+
+    #[inline]
+    fn put(self, key: &Term, kept: &Kept) {
+        if let Some(observer) = self.0 {
+            observer.put(key, kept);
+        }
+    }
+
+    #[inline]
+    fn removed(self, key: &Term) {
+        if let Some(observer) = self.0 {
+            observer.removed(key);
+        }
+    }
+
+    /// Reports what is about to be done with an entry that the store has or has not.
+    #[inline]
+    fn decided(&mut self, key: &Term, is_there: bool, decision: &Decision) {
+        let Some(observer) = &mut self.0 else { return };
+        match decision {
+            Decision::Put(kept) => observer.put(key, kept),
+            Decision::Add(kept, count) => observer.added(key, kept, *count),
+            Decision::Remove if is_there => observer.removed(key),
+            Decision::Remove | Decision::Keep => {}
+        }
+    }
+}
+
+/// The proof that a change of many keys has been reported already, or need not be.
+#[derive(Clone, Copy)]
+pub(super) struct Reported(());
+
+impl Reported {
+    /// Only [`Notes`](super::note::Notes) says so.
+    pub(super) const fn done() -> Self {
+        Self(())
+    }
+}
+
+/// What the closure of [`Store::update`] decides to do with an entry.
+pub(super) enum Decision {
+    /// Put this under the key.
+    Put(Kept),
+    /// Put this under the key of a bag, where this number of rows is new, behind the others.
+    Add(Kept, usize),
+    /// Leave the entry, or its absence, as it is.
+    Keep,
+    /// Remove the entry, if there is one.
+    Remove,
+}
 
 /// Entries that have been taken out of a store, and whose memory is still to be freed.
 #[derive(Default)]
@@ -97,20 +176,21 @@ pub(super) trait Store: Send + Sync {
     }
 
     /// Puts `kept` under `key` and returns what it replaced. An equal key in the store stays.
-    fn insert(&self, key: Term, kept: Kept) -> Option<Kept>;
+    fn insert(&self, key: Term, kept: Kept, note: Note<'_>) -> Option<Kept>;
 
     /// Puts `kept` under `key` unless the store has the key. Returns whether it did.
-    fn insert_if_absent(&self, key: Term, kept: Kept) -> bool;
+    fn insert_if_absent(&self, key: Term, kept: Kept, note: Note<'_>) -> bool;
 
     /// Removes `key` and returns what was under it.
-    fn remove(&self, key: &Term) -> Option<Kept>;
+    fn remove(&self, key: &Term, note: Note<'_>) -> Option<Kept>;
 
     /// Calls `decide` once with what is under `key`, and carries out its decision in the same step.
     /// Returns what it replaced or removed.
     fn update(
         &self,
         key: Term,
-        decide: &mut dyn FnMut(Option<&Kept>) -> Update<Kept>,
+        decide: &mut dyn FnMut(Option<&Kept>) -> Decision,
+        note: Note<'_>,
     ) -> Option<Kept>;
 
     /// The first entry in this direction.
@@ -130,21 +210,21 @@ pub(super) trait Store: Send + Sync {
 
     /// Removes every entry of `span` and returns how many it removed: in one step if the structure
     /// has such an operation, else one by one.
-    fn remove_range(&self, span: Span<'_>) -> usize {
+    fn remove_range(&self, span: Span<'_>, _: Reported) -> usize {
         let mut entries = Vec::new();
         self.scan(span, Direction::Ascending, usize::MAX, &mut entries);
-        let removed = entries.iter().filter(|(key, _)| self.remove(key).is_some());
-        removed.count()
+        let remove = |key| self.remove(key, Note::nobody()).is_some();
+        entries.iter().filter(|(key, _)| remove(key)).count()
     }
 
     /// Takes every entry out, in a time that does not grow with them; `None` if the structure
     /// cannot.
-    fn take_all(&self) -> Option<Garbage>;
+    fn take_all(&self, reported: Reported) -> Option<Garbage>;
 
     /// Removes every entry, and frees what [`take_all`](Self::take_all) would not return.
-    fn clear(&self) -> Garbage {
-        self.take_all().unwrap_or_else(|| {
-            self.remove_range(Span::ALL);
+    fn clear(&self, reported: Reported) -> Garbage {
+        self.take_all(reported).unwrap_or_else(|| {
+            self.remove_range(Span::ALL, reported);
             Garbage::default()
         })
     }

@@ -1,7 +1,7 @@
 //! Stores on the ordered engines.
 
 use super::key::{KeptHead, OrderedKey};
-use super::{Edge, Entry, Garbage, Kept, Span, Store};
+use super::{Decision, Edge, Entry, Garbage, Kept, Note, Reported, Span, Store};
 use crate::term::Term;
 use std::ops::Bound;
 use tremula_index::{
@@ -49,24 +49,56 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         self.0.get_with(&OrderedKey::Key(key.clone()), read)
     }
 
-    fn insert(&self, key: Term, kept: Kept) -> Option<Kept> {
-        self.0.insert(OrderedKey::Key(key), kept)
+    fn insert(&self, key: Term, kept: Kept, note: Note<'_>) -> Option<Kept> {
+        if note.0.is_none() {
+            return self.0.insert(OrderedKey::Key(key), kept);
+        }
+        let mut kept = Some(kept);
+        let put = &mut |_: Option<&Kept>| kept.take().map_or(Decision::Keep, Decision::Put);
+        self.update(key, put, note)
     }
 
-    fn insert_if_absent(&self, key: Term, kept: Kept) -> bool {
-        self.0.insert_if_absent(OrderedKey::Key(key), kept).is_ok()
+    fn insert_if_absent(&self, key: Term, kept: Kept, note: Note<'_>) -> bool {
+        if note.0.is_none() {
+            return self.0.insert_if_absent(OrderedKey::Key(key), kept).is_ok();
+        }
+        let (mut kept, mut absent) = (Some(kept), false);
+        let put = &mut |there: Option<&Kept>| {
+            absent = there.is_none();
+            let kept = kept.take().filter(|_| absent);
+            kept.map_or(Decision::Keep, Decision::Put)
+        };
+        self.update(key, put, note);
+        absent
     }
 
-    fn remove(&self, key: &Term) -> Option<Kept> {
-        self.0.remove(&OrderedKey::Key(key.clone()))
+    fn remove(&self, key: &Term, note: Note<'_>) -> Option<Kept> {
+        if note.0.is_none() {
+            return self.0.remove(&OrderedKey::Key(key.clone()));
+        }
+        self.update(key.clone(), &mut |_| Decision::Remove, note)
     }
 
     fn update(
         &self,
         key: Term,
-        decide: &mut dyn FnMut(Option<&Kept>) -> Update<Kept>,
+        decide: &mut dyn FnMut(Option<&Kept>) -> Decision,
+        mut note: Note<'_>,
     ) -> Option<Kept> {
-        self.0.update(OrderedKey::Key(key), decide)
+        let its_key = note.0.is_some().then(|| key.clone());
+        self.0.update(OrderedKey::Key(key), &mut |kept| {
+            let decision = decide(kept);
+            // The engine calls this closure once, while no other thread can change the entry, and
+            // shows what it decides to others afterwards.
+            if let Some(key) = &its_key {
+                note.decided(key, kept.is_some(), &decision);
+            }
+            match decision {
+                Decision::Put(kept) | Decision::Add(kept, _) => Update::Put(kept),
+                Decision::Keep => Update::Keep,
+                Decision::Remove => Update::Remove,
+            }
+        })
     }
 
     fn end(&self, direction: Direction) -> Option<Entry> {
@@ -96,13 +128,13 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
         out.extend(entries.into_iter().map(entry));
     }
 
-    fn remove_range(&self, span: Span<'_>) -> usize {
+    fn remove_range(&self, span: Span<'_>, _: Reported) -> usize {
         let (low, high) = (place(span.low), place(span.high));
         let range = KeyRange::new(low.as_ref(), high.as_ref());
         self.0.remove_range(range)
     }
 
-    fn take_all(&self) -> Option<Garbage> {
+    fn take_all(&self, _: Reported) -> Option<Garbage> {
         None
     }
 

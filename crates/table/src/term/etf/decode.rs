@@ -29,6 +29,14 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Term, usize), Dec
     }
 }
 
+/// Reads one term without a version byte from the front of `bytes`. Also returns how many bytes it
+/// took.
+pub(super) fn decode_body(bytes: &[u8], limits: &Limits) -> Result<(Term, usize), DecodeError> {
+    let mut reader = Reader::new(bytes, false);
+    let term = Decoder::new(&mut reader, limits).term()?;
+    Ok((term, reader.position()))
+}
+
 struct Decoder<'r, 'a, 'l> {
     reader: &'r mut Reader<'a>,
     limits: &'l Limits,

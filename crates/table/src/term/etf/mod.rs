@@ -96,6 +96,20 @@ impl Term {
         (out.len() <= most).then_some(out)
     }
 
+    /// Appends the term in the external term format, without the version byte.
+    pub(crate) fn append_etf(&self, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+        encode::encode(self, out, usize::MAX)
+    }
+
+    /// Reads a term that has no version byte and is not compressed from the front of `bytes`, and
+    /// returns how many bytes it took.
+    pub(crate) fn from_etf_body(
+        bytes: &[u8],
+        limits: &Limits,
+    ) -> Result<(Self, usize), DecodeError> {
+        decode::decode_body(bytes, limits)
+    }
+
     /// Writes the same as [`to_etf`](Self::to_etf), compressed as by `term_to_binary(Term,
     /// [{compressed, Level}])`: with effort 0 to 9 (more counts as 9), and only if that makes it
     /// shorter.
