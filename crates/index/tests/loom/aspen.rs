@@ -441,3 +441,28 @@ fn a_step_over_two_leaves_is_seen_whole() {
         assert_eq!(values(&map), [20, 50, 6, 7, 8]);
     });
 }
+
+/// Fails if a scan that met a leaf before the step takes it for unchanged after the step.
+#[test]
+fn a_scan_sees_a_step_over_two_leaves_whole() {
+    check("a_scan_sees_a_step_over_two_leaves_whole", 2, || {
+        let map = three_leaves();
+        let other = Arc::clone(&map);
+        let (two, five) = (far(2), far(5));
+        let scanner = thread::spawn(move || {
+            let mut entries = Vec::new();
+            let range = KeyRange::new(Bound::Unbounded, Bound::Included(&five));
+            other.scan(range, Direction::Ascending, usize::MAX, &mut entries);
+            let pair = (entries[0].1, entries[1].1);
+            assert!(matches!(pair, (2, 5) | (20, 50)), "{pair:?}");
+        });
+        let over = [KeyRange::only(&two), KeyRange::only(&five)];
+        let steps = OrderedIndex::transactional(&*map).unwrap();
+        steps.atomically(&over, &mut |step| {
+            step.insert(two, 20);
+            step.insert(five, 50);
+        });
+        scanner.join().unwrap();
+        assert_eq!(values(&map), [20, 50, 6, 7, 8]);
+    });
+}

@@ -80,15 +80,22 @@ impl<const UNITS: usize> Words<UNITS> {
             // By the separators, as in `hold_next`. A leaf may have come to use elsewhere by the
             // time that its lock is free, so this does not wait for it, but asks again.
             let id = self.borders.leaf_of(key);
-            let leaf = self.leaves.get(id);
-            if let Ok(lock) = leaf.lock.try_lock() {
-                if leaf.covers(key) {
-                    return Held { id, leaf, lock };
-                }
-                lock.unchanged();
+            if let Some(held) = self.hold_if_free(id, key) {
+                return held;
             }
             backoff.wait();
         }
+    }
+
+    /// Locks the leaf with a number, if no other thread has locked it and the key belongs to it.
+    pub(super) fn hold_if_free(&self, id: u32, key: u64) -> Option<Held<'_>> {
+        let leaf = self.leaves.get(id);
+        let lock = leaf.lock.try_lock().ok()?;
+        if leaf.covers(key) {
+            return Some(Held { id, leaf, lock });
+        }
+        lock.unchanged();
+        None
     }
 }
 

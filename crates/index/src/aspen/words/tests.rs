@@ -1,6 +1,6 @@
 //! The map of words against a model, with keys that prefer each format.
 
-use super::{Batch, Change, Cursor, Keys, Words};
+use super::{Batch, Change, Cursor, Keys, Separators, Words};
 use crate::contract::Direction;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -226,4 +226,36 @@ fn lookups_are_not_led_astray_for_long_after_splits_and_merges() {
         split < 2 * leaves && merged < 2 * leaves,
         "{leaves} leaves: {split}, {merged}"
     );
+}
+
+/// A step looks a leaf up and locks it a moment later. Fails if it then takes a leaf that was
+/// merged meanwhile and is in use for other keys.
+#[test]
+fn a_leaf_that_is_in_use_elsewhere_is_not_locked_for_its_old_keys() {
+    let words = Small::new();
+    let key = |number: u64| number << 40;
+    let leaf_of = |number: u64| words.borders.leaf_of(key(number));
+    for number in 0..2000 {
+        put(&words, key(number), number);
+    }
+    let found: Vec<_> = (900..1100)
+        .map(|number| (number, leaf_of(number)))
+        .collect();
+    for (number, id) in &found {
+        let held = words.hold_if_free(*id, key(*number)).unwrap();
+        held.lock.unchanged();
+    }
+    for number in 500..1500 {
+        assert_eq!(words.remove(key(number)), Some(number));
+    }
+    let merged = |(number, id): &&(u64, u32)| leaf_of(*number) != *id;
+    let (number, id) = *found.iter().find(merged).unwrap();
+    assert!(words.hold_if_free(id, key(number)).is_none(), "in no use");
+    let again = (2000..20_000).find(|number| {
+        put(&words, key(*number), *number);
+        leaf_of(*number) == id
+    });
+    assert!(words.hold_if_free(id, key(number)).is_none(), "elsewhere");
+    let held = words.hold_if_free(id, key(again.unwrap())).unwrap();
+    held.lock.unchanged();
 }
