@@ -165,7 +165,8 @@ pub(crate) async fn keep(shared: &Shared) {
             let timeout = shared.live.timeout.get();
             let timeout = (timeout > 0).then(|| Duration::from_secs(timeout));
             let slow = Duration::from_secs(shared.live.soft_output_seconds.get());
-            shared.clients.close_idle(timeout, slow);
+            let is_short = shared.memory.was_short();
+            shared.clients.close_idle(timeout, slow, is_short);
             shared.clients.keep_within_limit();
         }
     }

@@ -8,6 +8,10 @@
 //! Their replies may pass the limit. If they pass it by more than a little, keys are evicted, and
 //! then the clients with the largest buffers are closed.
 //!
+//! A reply that waits for its reader shares the values that it shows, so these stay in memory after
+//! their keys are gone. While commands are refused, a client that takes nothing of its replies is
+//! closed after a time, however short they are; else it could keep others from storing for ever.
+//!
 //! # Giving back
 //!
 //! Memory that is freed stays where it was: nodes wait in an index until the next operations there
@@ -22,7 +26,7 @@ use crate::server::Shared;
 use crate::turn::Turn;
 use crate::watch::Event;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::time::MissedTickBehavior;
 use tremula_store::Key;
@@ -62,6 +66,8 @@ pub(crate) struct Memory {
     purges: AtomicU64,
     /// What running commands have promised to take.
     promised: Arc<AtomicU64>,
+    /// Whether something was refused lately.
+    is_short: AtomicBool,
 }
 
 /// Whether there is room for what a client wants.
@@ -102,6 +108,7 @@ impl Memory {
             limit: AtomicU64::new(limits.limit().unwrap_or(u64::MAX)),
             purges: AtomicU64::new(0),
             promised: Arc::default(),
+            is_short: AtomicBool::new(false),
         }
     }
 
@@ -171,7 +178,10 @@ impl Memory {
                 *promised = promise;
                 Room::NotYet
             }
-            Made::Nothing => Room::Short,
+            Made::Nothing => {
+                self.refuse();
+                Room::Short
+            }
         }
     }
 
@@ -183,7 +193,11 @@ impl Memory {
             return true;
         }
         self.relieve(server, turn);
-        used_bytes() <= self.most() || command.only_frees()
+        let goes_on = used_bytes() <= self.most() || command.only_frees();
+        if !goes_on {
+            self.refuse();
+        }
+        goes_on
     }
 
     /// Whether the next part of a request may be read, of which `held` bytes have arrived and
@@ -209,7 +223,10 @@ impl Memory {
         match self.make_room(server, need as u64, self.most(), turn) {
             Made::Enough => Room::Enough(None),
             Made::Some => Room::NotYet,
-            Made::Nothing => Room::Short,
+            Made::Nothing => {
+                self.refuse();
+                Room::Short
+            }
         }
     }
 
@@ -331,6 +348,16 @@ impl Memory {
             _ => given,
         };
         need.saturating_add(STEP)
+    }
+
+    /// Notes that something was refused for want of memory.
+    fn refuse(&self) {
+        self.is_short.store(true, Relaxed);
+    }
+
+    /// Whether something was refused for want of memory since the last call.
+    pub(crate) fn was_short(&self) -> bool {
+        self.is_short.swap(false, Relaxed)
     }
 
     /// Whether there is room for `need` more bytes now.

@@ -7,6 +7,7 @@
 
 use crate::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -154,9 +155,18 @@ impl Mailboxes {
         self.quotas
     }
 
-    /// The names of all mailboxes, in order.
-    pub fn names(&self) -> Vec<Box<[u8]>> {
-        self.by_name.lock().keys().cloned().collect()
+    /// Up to `most` of the names of mailboxes behind this one, or of all names, in order. Takes
+    /// O(log mailboxes + `most`) under the lock that finding a mailbox takes.
+    pub fn names_behind(&self, name: Option<&[u8]>, most: usize) -> Vec<Box<[u8]>> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let all = self.by_name.lock();
+        let names = all.range::<[u8], _>((from, Bound::Unbounded));
+        names.take(most).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How many mailboxes there are.
+    pub fn count(&self) -> usize {
+        self.by_name.lock().len()
     }
 
     /// How many mailboxes there are, and the bytes of their messages. O(mailboxes).

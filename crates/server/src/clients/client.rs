@@ -270,10 +270,14 @@ impl Client {
         (self.is(State::Waiting) && self.on_thread() == 0).then(|| Duration::from_millis(idle))
     }
 
-    /// How long the client has left more than the soft limit unread.
-    pub(crate) fn slow(&self) -> Option<Duration> {
-        let since = self.slow_since.load(Relaxed).checked_sub(1)?;
-        Some(Duration::from_millis(self.now().saturating_sub(since)))
+    /// How long the client has left more than the soft limit unread; if `of_any`, also how long it
+    /// has taken nothing of a shorter reply.
+    pub(crate) fn slow(&self, of_any: bool) -> Option<Duration> {
+        if let Some(since) = self.slow_since.load(Relaxed).checked_sub(1) {
+            return Some(Duration::from_millis(self.now().saturating_sub(since)));
+        }
+        let has_unread = of_any && self.unsent.load(Relaxed) > 0;
+        has_unread.then(|| self.idle()).flatten()
     }
 
     /// Notes what the connection holds. [`Clients::publish`](super::Clients::publish) also sums it.

@@ -238,13 +238,14 @@ impl Clients {
         first
     }
 
-    /// Closes the clients that are silent for `timeout` or do not read for `slow`.
-    pub(crate) fn close_idle(&self, timeout: Option<Duration>, slow: Duration) {
+    /// Closes the clients that are silent for `timeout` or do not read for `slow`. If memory
+    /// `is_short`, replies of any length count, because of the values that they keep alive.
+    pub(crate) fn close_idle(&self, timeout: Option<Duration>, slow: Duration, is_short: bool) {
         for client in self.list() {
             if let Some(why) = client.ending() {
                 // It may have begun to send a long reply before it saw that it is closed.
                 client.end(why);
-            } else if let Some(unread) = client.slow().filter(|time| *time >= slow) {
+            } else if let Some(unread) = client.slow(is_short).filter(|time| *time >= slow) {
                 if self.end(&client, Ending::SlowReader) {
                     tracing::warn!(
                         "closed {}, which left its replies unread for {} seconds",

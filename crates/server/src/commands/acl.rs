@@ -4,6 +4,7 @@ use super::reach::NOTHING_OF_USERS;
 use super::rows::{ADMIN, ANY_TIME, CLIENT, NOTHING};
 use super::table::{self, CATEGORIES, Command};
 use super::{Context, Failure, Next, Outcome, apart, describe};
+use crate::apart::MANY;
 use crate::clients::{Client, Ending};
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
@@ -266,6 +267,9 @@ fn selector(context: &mut Context<'_>, selector: &Selector) {
 
 fn list(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     let users = context.server.users.all();
+    if users.len() >= MANY && !context.is_apart {
+        return Ok(Next::Apart);
+    }
     context.reply.array(users.len());
     for user in users {
         let line = [b"user ", &user.describe()[..]].concat();
@@ -276,6 +280,9 @@ fn list(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 
 fn names(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     let users = context.server.users.all();
+    if users.len() >= MANY && !context.is_apart {
+        return Ok(Next::Apart);
+    }
     context.reply.array(users.len());
     for user in users {
         context.reply.bulk(&user.name);

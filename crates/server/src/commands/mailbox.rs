@@ -1,8 +1,9 @@
 //! The commands of mailboxes.
 
-use super::{Context, Failure, Next, Outcome};
+use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::apart::MANY;
 use crate::resp::{Arguments, number};
+use crate::users::User;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -270,17 +271,61 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     Ok(Next::Reply)
 }
 
-/// `MAILBOX.LIST`: the names of all mailboxes.
-pub(super) fn list(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    let mut names = context.server.store.mailboxes().names();
-    if let Some(user) = context.session.identity.user() {
-        names.retain(|name| user.may_use_mailbox(context.command, name));
+/// Names that `MAILBOX.LIST` copies at once, under the lock that every command needs to find its
+/// mailbox.
+const PART: usize = 64;
+
+/// `MAILBOX.LIST`: the names of all mailboxes. In parts, so that mailboxes which come or go
+/// meanwhile may be in the list or not.
+pub(super) fn list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let names = Names {
+        user: context.session.identity.user().cloned(),
+        last: None,
+        seen: Vec::new(),
+        written: None,
+    };
+    begin(context, arguments, names)
+}
+
+/// The list of names on its way.
+struct Names {
+    user: Option<Arc<User>>,
+    /// The last name of the last part.
+    last: Option<Box<[u8]>>,
+    /// The names that the user sees.
+    seen: Vec<Box<[u8]>>,
+    /// How many are written, once all have been seen.
+    written: Option<usize>,
+}
+
+impl Work for Names {
+    fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
+        let mailboxes = context.server.store.mailboxes();
+        while self.written.is_none() {
+            let part = mailboxes.names_behind(self.last.as_deref(), PART);
+            if part.len() < PART {
+                self.written = Some(0);
+            }
+            self.last = part.last().cloned();
+            let (user, command) = (self.user.as_deref(), context.command);
+            let sees = |name: &[u8]| user.is_some_and(|user| user.may_use_mailbox(command, name));
+            self.seen.extend(part.into_iter().filter(|name| sees(name)));
+            if self.written.is_some() {
+                context.reply.array(self.seen.len());
+            }
+            if context.turn.spend(PART) {
+                return Ok(Step::Rest);
+            }
+        }
+        for name in &self.seen[self.written.unwrap_or(0)..] {
+            context.reply.bulk(name);
+            self.written = self.written.map(|written| written + 1);
+            if context.turn.spend(1) {
+                return Ok(Step::Rest);
+            }
+        }
+        Ok(Step::Done)
     }
-    context.reply.array(names.len());
-    for name in names {
-        context.reply.bulk(&name);
-    }
-    Ok(Next::Reply)
 }
 
 /// `MAILBOX.DROP name`: returns the number of messages that were in the mailbox.

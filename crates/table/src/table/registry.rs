@@ -8,6 +8,7 @@ use super::{Options, Shared, Table, Transfer, no_table};
 use crate::term::{Atom, Bounds, Pid, Reference, Term};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::ops::Bound;
 use tremula_mailbox::Sender;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{Arc, LockDomain, Mutex, MutexGuard, StatisticsConfig};
@@ -202,9 +203,40 @@ impl Tables {
     /// All tables, the oldest first, as handles of the node.
     #[must_use]
     pub fn all(&self) -> Vec<Table> {
+        self.made_after(None, usize::MAX)
+    }
+
+    /// Up to `most` of the tables that were made after this one, or of all tables, the oldest
+    /// first, as handles of the node. O(log tables + `most`), under the lock that finding a table
+    /// takes.
+    ///
+    /// The last table of one part leads to the next part, even if it has been deleted meanwhile. A
+    /// table that exists all the while is in exactly one part; others are in at most one.
+    ///
+    /// ```
+    /// use tremula_table::{Options, Tables};
+    ///
+    /// let tables = Tables::new();
+    /// for name in ["one", "two", "three"] {
+    ///     tables.create(name, Options::new())?;
+    /// }
+    /// let part = tables.made_after(None, 2);
+    /// assert_eq!(part.len(), 2);
+    /// let rest = tables.made_after(part.last(), 2);
+    /// assert_eq!(rest.len(), 1);
+    /// assert_eq!(rest[0].name().text(), "three");
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    #[must_use]
+    pub fn made_after(&self, table: Option<&Table>, most: usize) -> Vec<Table> {
+        let from = table.map_or(Bound::Unbounded, |table| {
+            Bound::Excluded(table.shared.number)
+        });
         let listed = self.0.listed.lock();
-        let tables = listed.tables.values().filter(|shared| !shared.is_deleted());
-        tables.map(|shared| self.handle(NODE, shared)).collect()
+        let tables = listed.tables.range((from, Bound::Unbounded));
+        let there = tables.filter(|(_, shared)| !shared.is_deleted());
+        let part = there.take(most);
+        part.map(|(_, shared)| self.handle(NODE, shared)).collect()
     }
 
     pub(super) fn create_for(
@@ -597,6 +629,25 @@ mod tests {
             tables.whereis(name.text()).unwrap().delete().unwrap();
         }
         assert!(tables.0.listed.lock().named.is_empty());
+    }
+
+    /// Fails if a part ends early, repeats a table, or cannot be gone on from a deleted table.
+    #[test]
+    fn parts_of_the_list_make_up_the_whole() {
+        let tables = Tables::new();
+        let make = |name: usize| tables.create(&format!("t{name}"), Options::new());
+        let all: Vec<_> = (0..25).map(|name| make(name).unwrap().id()).collect();
+        let mut seen = Vec::new();
+        let mut part = tables.made_after(None, 10);
+        while let Some(last) = part.last() {
+            assert_eq!(part.len(), 10.min(25 - seen.len()));
+            seen.extend(part.iter().map(Table::id));
+            last.delete().unwrap();
+            part = tables.made_after(Some(last), 10);
+        }
+        assert_eq!(seen, all);
+        assert_eq!(tables.all().len(), 22);
+        assert!(tables.made_after(None, 0).is_empty());
     }
 
     /// Fails if a table keeps its name, or is found, after it is deleted and before it is unlisted;

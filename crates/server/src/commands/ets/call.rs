@@ -8,6 +8,7 @@ use crate::server::Shared;
 use crate::turn::Turn;
 use crate::users::{Reason, User};
 use std::fmt::{Display, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tremula_table::match_spec::Environment;
 use tremula_table::term::{Atom, Bounds, Limits};
@@ -34,7 +35,7 @@ pub(super) struct Call<'a> {
     pub(super) server: &'a Shared,
     /// The connection.
     owner: &'a Owner,
-    user: Option<&'a User>,
+    user: Option<&'a Arc<User>>,
     command: &'static Command,
     /// Whether this is the thread apart.
     is_apart: bool,
@@ -231,7 +232,7 @@ pub(super) fn answer_in_slices(
         server,
         owner: context.session.ets.owner(server),
         is_apart: context.is_apart,
-        user: context.session.identity.user().map(|user| &**user),
+        user: context.session.identity.user(),
         command,
         terms,
     };
@@ -355,9 +356,19 @@ impl Call<'_> {
         Err(Failure::Denied(Reason::Table, name.into()))
     }
 
-    pub(super) fn sees_table(&self, name: &str) -> bool {
+    fn sees_table(&self, name: &str) -> bool {
         self.user
             .is_some_and(|user| user.may_use_table(self.command, name.as_bytes()))
+    }
+
+    /// Which tables the user sees, for a call that goes on in slices.
+    pub(super) fn seen_tables(&self) -> impl Fn(&Table) -> bool + Send + 'static {
+        let (user, command) = (self.user.cloned(), self.command);
+        move |table| {
+            let name = table.name();
+            let may_use = |user: &User| user.may_use_table(command, name.text().as_bytes());
+            user.as_deref().is_some_and(may_use)
+        }
     }
 
     /// Whether the user may use a mailbox of this name.

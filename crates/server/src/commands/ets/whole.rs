@@ -1,7 +1,7 @@
 //! Commands about a table: making, naming, owning and ending one.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, Progress, Slices, answer, answer_in_slices, bad, text_of};
+use super::call::{Call, Progress, Slices, Value, answer, answer_in_slices, bad, text_of};
 use crate::resp::Arguments;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -123,15 +123,29 @@ pub(in super::super) fn whereis(context: &mut Context<'_>, arguments: Arguments<
     })
 }
 
-/// `ETS.ALL`.
+/// Tables that `ETS.ALL` copies at once, under the lock that every command needs to find its table.
+const PART: usize = 64;
+
+/// `ETS.ALL`: in parts, so that tables which come or go meanwhile may be in the list or not.
 pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    answer(context, arguments, 0, |call| {
-        let all = call.server.store.tables().all();
-        let seen = all
-            .iter()
-            .filter(|table| call.sees_table(table.name().text()));
-        let names: Vec<_> = seen.map(|table| Term::from(table.name())).collect();
-        Ok(Term::list(names))
+    answer_in_slices(context, arguments, 0, |call| {
+        let (tables, is_seen) = (call.server.store.tables().clone(), call.seen_tables());
+        let (mut last, mut names) = (None, Vec::new());
+        Ok(Progress::Slices(Slices::new(move |may_go_on| {
+            loop {
+                let part = tables.made_after(last.as_ref(), PART);
+                let seen = part.iter().filter(|table| is_seen(table));
+                names.extend(seen.map(|table| Term::from(table.name())));
+                let is_last = part.len() < PART;
+                last = part.into_iter().next_back();
+                if is_last {
+                    return Ok(Some(Value::List(std::mem::take(&mut names))));
+                }
+                if !may_go_on() {
+                    return Ok(None);
+                }
+            }
+        })))
     })
 }
 
