@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::resp::{Connection, bulk, elements, encode};
-use support::{PATIENCE, Server, root, run};
+use support::{PATIENCE, Server, eventually, root, run};
 
 /// Runs `tremula serve` with arguments with which it exits at once.
 fn serve(arguments: &[&str]) -> Output {
@@ -24,15 +24,6 @@ fn failure(arguments: &[&str]) -> String {
     assert!(!output.status.success(), "{arguments:?}");
     assert!(output.stdout.is_empty(), "{arguments:?}");
     String::from_utf8(output.stderr).expect("text")
-}
-
-/// Waits for a condition that another process brings about.
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn texts(reply: &[u8]) -> Vec<String> {

@@ -1,21 +1,12 @@
 //! Clients that are silent, hold much, are many, or ask for what is not theirs.
 
 use crate::support::resp::{Connection, bulk, encode};
-use crate::support::{PATIENCE, Server, run};
+use crate::support::{PATIENCE, Server, eventually, run};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Waits for a condition that another process brings about.
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
+use std::time::Duration;
 
 /// The value of a field of `INFO clients`.
 fn figure(client: &mut Connection, name: &str) -> u64 {

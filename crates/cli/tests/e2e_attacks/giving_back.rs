@@ -1,8 +1,8 @@
 //! The return of memory to the system.
 
-use crate::memory::{info, wait_until};
-use crate::support::Server;
+use crate::memory::info;
 use crate::support::resp::encode;
+use crate::support::{Server, eventually};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::thread;
@@ -53,7 +53,7 @@ fn fill_and_flush(engine: &str) {
     let peak = info(&mut clients[0], "used_memory_peak");
     assert!(peak < used + used / 4, "{engine}: {used}, then {peak}");
     let most = empty * 6 / 5 + (4 << 10);
-    wait_until(&format!("the memory of {engine} goes back"), || {
+    eventually(&format!("the memory of {engine} goes back"), || {
         server.resident_kib() <= most
     });
 }
@@ -141,10 +141,10 @@ fn buffers_go_back_after_their_clients() {
             sender
         })
         .collect();
-    wait_until("the parts arrive", || {
+    eventually("the parts arrive", || {
         server.resident_kib() > empty + (48 << 10)
     });
     drop(senders);
     let most = empty * 6 / 5 + (4 << 10);
-    wait_until("the memory goes back", || server.resident_kib() <= most);
+    eventually("the memory goes back", || server.resident_kib() <= most);
 }

@@ -5,8 +5,11 @@
 mod support;
 
 mod clients;
+mod connections;
 mod gather;
 mod giving_back;
+mod liveness;
 mod memory;
 mod terms;
 mod turns;
+mod unread;

@@ -2,11 +2,10 @@
 
 use crate::clients::Logged;
 use crate::support::resp::{Connection, bulk, elements, encode};
-use crate::support::{PATIENCE, Server};
+use crate::support::{Server, eventually};
 use std::thread;
-use std::time::{Duration, Instant};
 
-const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+pub(crate) const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 
 /// A number of `INFO`.
 pub(crate) fn info(client: &mut Connection, name: &str) -> u64 {
@@ -16,15 +15,6 @@ pub(crate) fn info(client: &mut Connection, name: &str) -> u64 {
         .unwrap_or_else(|| panic!("no {name} in {text}"))
         .parse()
         .expect("a number")
-}
-
-/// Waits until the condition holds.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// What declares more memory than there is gets an error before it takes any.
@@ -61,7 +51,7 @@ fn declared_needs_beyond_the_limit_are_refused_first() {
     let mut client = server.connect();
     assert_eq!(client.text("EXISTS b"), ":0\r\n");
     assert_eq!(client.text("DEL k"), ":1\r\n");
-    wait_until("there is room again", || {
+    eventually("there is room again", || {
         client.text("SETRANGE k 9000000 x") == ":9000001\r\n"
     });
 }
@@ -89,7 +79,7 @@ fn large_values_get_an_error_and_the_server_goes_on() {
     assert_eq!(client.text("STRLEN k0"), format!(":{}\r\n", value.len()));
     assert_eq!(client.text("DBSIZE"), format!(":{stored}\r\n"));
     assert_eq!(client.text("DEL k0 k1 k2"), ":3\r\n");
-    wait_until("there is room again", || {
+    eventually("there is room again", || {
         server.connect().call(&[&b"SET"[..], b"again", &value]) == b"+OK\r\n"
     });
 }
@@ -148,7 +138,7 @@ fn at_the_limit_everything_but_storing_works() {
         let reply = client.text(line);
         assert!(reply.starts_with(expected), "{line}: {reply}");
     }
-    wait_until("there is room again", || {
+    eventually("there is room again", || {
         client.text("SET a 1") == "+OK\r\n"
     });
 }
@@ -299,7 +289,7 @@ fn searches_that_fill_the_memory_end() {
     assert!(info(&mut client, "used_memory_peak") < 36 << 20);
     assert_eq!(client.text("PING"), "+PONG\r\n");
     assert_eq!(client.text("ETS.DELETE t"), "$4\r\ntrue\r\n");
-    wait_until("there is room again", || {
+    eventually("there is room again", || {
         client.text("SET a 1") == "+OK\r\n"
     });
 }
@@ -367,7 +357,7 @@ fn a_server_has_a_limit_by_default() {
     }
     assert!((8..=21).contains(&stored), "{stored}");
     assert_eq!(client.text("DEL k0"), ":1\r\n");
-    wait_until("there is room again", || {
+    eventually("there is room again", || {
         client.text("SETRANGE again 9999999 x") == ":10000000\r\n"
     });
 
@@ -444,7 +434,7 @@ fn unread_replies_stay_within_the_limit() {
             greedy
         })
         .collect();
-    wait_until("the largest are closed", || {
+    eventually("the largest are closed", || {
         info(&mut client, "clients_closed_by_server") > 0
             && info(&mut client, "used_memory") <= 50 << 20
     });

@@ -2,8 +2,11 @@
 
 use crate::support::Server;
 use crate::support::ets::{ask, check};
+use crate::support::has_answer;
 use crate::support::resp::{Connection, encode};
-use std::io::ErrorKind;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use std::io::Write;
 
 /// Replaces the value of each row by a tuple that has it twice.
 const DOUBLE: &str = "[{{'$1','$2'},[],[{{'$1',{{'$2','$2'}}}}]}]";
@@ -288,16 +291,49 @@ fn the_atoms_of_all_clients_end_at_the_limit() {
     );
 }
 
-/// Whether bytes have arrived.
-fn has_answer(client: &Connection) -> bool {
-    client.stream.set_nonblocking(true).expect("a mode");
-    let peeked = client.stream.peek(&mut [0]);
-    client.stream.set_nonblocking(false).expect("a mode");
-    match peeked {
-        Ok(read) => read > 0,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-        Err(error) => panic!("{error}"),
+/// Forms of terms that say little and would take much, in text and in the external format. Fails if
+/// one takes memory, or ends anything but its command.
+#[test]
+fn forms_that_would_take_much_are_refused() {
+    let server = Server::tremula(&["--max-term", "1mb"]);
+    let mut client = server.connect();
+    ask(&mut client, "ETS.NEW  t");
+    let before = crate::memory::info(&mut client, "used_memory");
+    let mut zeros = ZlibEncoder::new(Vec::new(), Compression::best());
+    zeros.write_all(&vec![0; 64 << 20]).expect("in memory");
+    let zeros = zeros.finish().expect("in memory");
+    let declared = |tag: u8| [&[131, tag][..], &[0xff; 4], &[97, 1]].concat();
+    let expanding_to = |length: u32| [&[131, 80][..], &length.to_be_bytes(), &zeros].concat();
+    let nested = |one: &[u8]| [&[131][..], &one.repeat(200_000), &[106]].concat();
+    let forms = [
+        b"[".repeat(200_000),
+        b"{".repeat(200_000),
+        b"#{a=>".repeat(200_000),
+        b"[a|".repeat(200_000),
+        [&[b'a'; 1][..], &b"b".repeat(65 << 10)].concat(),
+        b"9".repeat(4 << 20),
+        nested(&[108, 0, 0, 0, 1]),
+        nested(&[104, 1]),
+        nested(&[116, 0, 0, 0, 1, 97, 1]),
+        declared(105),
+        declared(108),
+        declared(109),
+        declared(111),
+        declared(116),
+        expanding_to(1 << 30),
+        expanding_to(1000),
+    ];
+    for form in forms {
+        let refused = client.call(&[b"ETS.INSERT", &b"t"[..], &form]);
+        let shown = refused.escape_ascii().to_string();
+        assert!(
+            refused.starts_with(b"-BADARG insert, argument 2: "),
+            "{shown}"
+        );
     }
+    assert_eq!(ask(&mut client, "ETS.INFO  t  size"), "0");
+    let peak = crate::memory::info(&mut client, "used_memory_peak");
+    assert!(peak - before < 48 << 20, "{before}, then {peak}");
 }
 
 /// Sends a command, and then asks on another connection until the command is answered. Returns how

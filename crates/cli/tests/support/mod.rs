@@ -7,7 +7,7 @@ pub(crate) mod ets;
 pub(crate) mod resp;
 pub(crate) mod tls;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
@@ -165,6 +165,36 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Lets this process hold some thousands of connections, beside those of tests that run meanwhile.
+pub(crate) fn raise_open_files() {
+    let own = std::process::id().to_string();
+    let raised = Command::new("prlimit")
+        .args(["--pid", &own, "--nofile=8192:"])
+        .status();
+    assert!(raised.expect("prlimit runs").success());
+}
+
+/// Waits for a condition that another process brings about.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether bytes have arrived that have not been read.
+pub(crate) fn has_answer(client: &resp::Connection) -> bool {
+    client.stream.set_nonblocking(true).expect("a mode");
+    let peeked = client.stream.peek(&mut [0]);
+    client.stream.set_nonblocking(false).expect("a mode");
+    match peeked {
+        Ok(read) => read > 0,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
     }
 }
 
