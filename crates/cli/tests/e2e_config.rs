@@ -2,20 +2,10 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use support::Server;
 use support::resp::{Connection, bulk, elements};
-
-/// The lines of a section of `INFO`, by their fields.
-fn info(client: &mut Connection, section: &str) -> BTreeMap<String, String> {
-    let text = String::from_utf8(bulk(&client.call(&["info", section]))).expect("text");
-    let fields = text.lines().filter_map(|line| line.split_once(':'));
-    fields
-        .map(|(field, value)| (field.to_owned(), value.to_owned()))
-        .collect()
-}
 
 fn value(client: &mut Connection, name: &str) -> String {
     let reply = client.call(&["config", "get", name]);
@@ -104,7 +94,7 @@ fn a_policy_of_evictions_is_chosen_alive() {
     client.text("config set maxmemory-policy allkeys-lru");
     client.text("get a");
     assert_eq!(client.text("object idletime a"), ":0\r\n");
-    let used: u64 = info(&mut client, "memory")["used_memory"]
+    let used: u64 = client.info("memory")["used_memory"]
         .parse()
         .expect("a number");
     client.text(&format!("config set maxmemory {}", used + (2 << 20)));
@@ -113,12 +103,12 @@ fn a_policy_of_evictions_is_chosen_alive() {
         let reply = client.call(&["set", &format!("k{key}"), &value]);
         assert_eq!(reply, b"+OK\r\n");
     }
-    let evicted: u64 = info(&mut client, "stats")["evicted_keys"]
+    let evicted: u64 = client.info("stats")["evicted_keys"]
         .parse()
         .expect("a number");
     assert!(evicted > 50, "{evicted}");
     client.text("config resetstat");
-    assert_eq!(info(&mut client, "stats")["evicted_keys"], "0");
+    assert_eq!(client.info("stats")["evicted_keys"], "0");
 }
 
 /// `CONFIG REWRITE` puts what has changed into the file, which the next start reads, and leaves the

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
+use support::load::{busy_beside, fill};
 use support::resp::{Connection, bulk, encode};
 use support::tls::{Authority, Tunnel, openssl, rest, succeed};
 use support::{PATIENCE, Server, run};
@@ -560,45 +561,20 @@ fn what_was_changed_on_its_way_is_not_taken() {
     assert_eq!(server.connect().text("GET key"), "$6\r\nbefore\r\n");
 }
 
-/// Ends the load, also if a check fails.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// The session of TLS goes along when a client moves to another thread.
 #[test]
 fn clients_with_tls_move_between_threads() {
     let scene = Scene::new();
     let server = scene.server(&["--threads", "2"]);
-    let mut plain = server.connect();
-    let pairs = (0..5000).flat_map(|key| [format!("key:{key:08}"), "v".to_owned()]);
-    let command: Vec<_> = std::iter::once("MSET".to_owned()).chain(pairs).collect();
-    assert_eq!(plain.call(&command), b"+OK\r\n");
+    fill(&mut server.connect());
     let tunnels: Vec<_> = (0..3).map(|_| scene.tunnel(&server)).collect();
     let mut clients: Vec<_> = tunnels.iter().map(Tunnel::connect).collect();
-    let done = AtomicBool::new(false);
     let threads_of = |client: &mut Connection| {
         let text = client.text("CLIENT INFO");
         let (_, thread) = text.rsplit_once("io-thread=").expect("a thread");
         thread.trim().to_owned()
     };
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut client = server.connect();
-                while !done.load(Relaxed) {
-                    client.send(&encode(&["KEYS", "*z*z*"]).repeat(8));
-                    for _ in 0..8 {
-                        assert_eq!(client.reply().as_deref(), Some(&b"*0\r\n"[..]));
-                    }
-                }
-            });
-        }
-        let _ends = Ends(&done);
+    busy_beside(&server, || {
         let before: Vec<_> = clients.iter_mut().map(threads_of).collect();
         let mut count = 0;
         let last = encode(&["ECHO", "half"]);

@@ -2,22 +2,15 @@
 //! figures.
 
 use crate::support::ets::{ask, await_answer};
+use crate::support::load::{busy_beside, fill};
 use crate::support::resp::{Connection, encode};
 use crate::support::{PATIENCE, Server, run};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 use std::time::Instant;
-
-/// Keys that a pattern without a match is compared with.
-const KEYS: usize = 5_000;
 
 fn server(threads: &str) -> Server {
     let server = Server::tremula(&["--threads", threads]);
-    let mut client = server.connect();
-    let pairs = (0..KEYS).flat_map(|key| [format!("key:{key:08}"), "v".to_owned()]);
-    let command: Vec<_> = std::iter::once("MSET".to_owned()).chain(pairs).collect();
-    assert_eq!(client.call(&command), b"+OK\r\n");
+    fill(&mut server.connect());
     server
 }
 
@@ -46,33 +39,9 @@ fn clients(client: &mut Connection) -> [u64; 2] {
     })
 }
 
-/// Ends the load, also if a check fails.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// Repeats `work` while two clients keep the server busy, until it returns `true`.
-fn under_load(server: &Server, mut work: impl FnMut() -> bool) {
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut client = server.connect();
-                while !done.load(Relaxed) {
-                    client.send(&encode(&["KEYS", "*z*z*"]).repeat(8));
-                    for _ in 0..8 {
-                        assert_eq!(client.reply().as_deref(), Some(&b"*0\r\n"[..]));
-                    }
-                }
-            });
-        }
-        let _ends = Ends(&done);
-        eventually(&mut work);
-    });
+fn under_load(server: &Server, work: impl FnMut() -> bool) {
+    busy_beside(server, || eventually(work));
 }
 
 fn eventually(mut work: impl FnMut() -> bool) {

@@ -1,6 +1,7 @@
 //! A client that splits its input into replies and keeps their bytes.
 
 use super::PATIENCE;
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
@@ -86,6 +87,15 @@ impl Connection {
     pub(crate) fn text(&mut self, command: &str) -> String {
         let arguments: Vec<_> = command.split(' ').collect();
         String::from_utf8(self.call(&arguments)).expect("text")
+    }
+
+    /// The lines of a section of `INFO`, by their fields.
+    pub(crate) fn info(&mut self, section: &str) -> BTreeMap<String, String> {
+        let text = String::from_utf8(bulk(&self.call(&["info", section]))).expect("text");
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        fields
+            .map(|(field, value)| (field.to_owned(), value.to_owned()))
+            .collect()
     }
 }
 

@@ -6,4 +6,6 @@ mod reply;
 mod request;
 
 pub(crate) use reply::{Mute, Protocol, Reply, too_long};
+#[cfg(test)]
+pub(crate) use request::with_line;
 pub(crate) use request::{Arguments, ProtocolError, RequestParser};

@@ -318,5 +318,15 @@ fn find(buffer: &[u8], from: usize, wanted: u8) -> Result<usize, usize> {
     }
 }
 
+/// Reads an inline request, for tests.
+#[cfg(test)]
+pub(crate) fn with_line<R>(line: &str, read: impl FnOnce(Arguments<'_>) -> R) -> R {
+    let mut parser = RequestParser::new(&Limits::default());
+    let request = format!("{line}\r\n").into_bytes();
+    let parsed = parser.parse(&request).expect("a request");
+    parsed.expect("a whole one");
+    read(parser.arguments(&request))
+}
+
 #[cfg(test)]
 mod tests;

@@ -151,19 +151,14 @@ fn shown(command: &str, arguments: Arguments<'_>) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
-    use crate::resp::RequestParser;
+    use crate::resp::with_line;
 
     /// The arguments of an inline request, as they are kept.
     fn kept(command: &str, line: &str) -> Vec<String> {
-        let mut parser = RequestParser::new(&Limits::default());
-        let request = format!("{line}\r\n").into_bytes();
-        parser
-            .parse(&request)
-            .expect("a request")
-            .expect("a whole one");
-        let shown = shown(command, parser.arguments(&request)).into_iter();
-        shown.map(|word| word.escape_ascii().to_string()).collect()
+        with_line(line, |arguments| {
+            let shown = shown(command, arguments).into_iter();
+            shown.map(|word| word.escape_ascii().to_string()).collect()
+        })
     }
 
     #[test]
