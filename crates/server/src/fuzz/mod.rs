@@ -12,6 +12,7 @@ mod load;
 mod replies;
 mod requests;
 mod session;
+mod tls;
 mod token;
 
 pub use flags::flags;
@@ -20,6 +21,7 @@ pub use load::load;
 pub use replies::replies;
 pub use requests::requests;
 pub use session::session;
+pub use tls::tls;
 
 #[cfg(test)]
 mod tests {
@@ -46,5 +48,5 @@ mod tests {
         };
     }
 
-    replayed!(flags, globs, load, replies, requests, session);
+    replayed!(flags, globs, load, replies, requests, session, tls);
 }

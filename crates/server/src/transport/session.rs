@@ -170,7 +170,7 @@ impl Session {
     }
 
     /// Decrypts records.
-    fn take(&mut self, mut bytes: &[u8], input: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn take(&mut self, mut bytes: &[u8], input: &mut Vec<u8>) -> io::Result<()> {
         let (length, before) = (bytes.len(), input.len());
         // rustls takes them in parts. Behind the end that the client has declared it takes none.
         while !bytes.is_empty() && self.connection.read_tls(&mut bytes)? > 0 {
@@ -216,8 +216,13 @@ impl Session {
 
     /// Sends what is encrypted.
     pub(super) fn flush(&mut self, socket: &Socket) -> io::Result<()> {
+        self.flush_to(&mut Sink(socket))
+    }
+
+    /// As [`flush`](Self::flush), to anything.
+    pub(crate) fn flush_to(&mut self, sink: &mut dyn Write) -> io::Result<()> {
         while self.connection.wants_write() {
-            let sent = self.connection.write_tls(&mut Sink(socket))?;
+            let sent = self.connection.write_tls(sink)?;
             if sent == 0 {
                 return Err(ErrorKind::WriteZero.into());
             }
@@ -236,7 +241,7 @@ impl Session {
     }
 
     /// Bytes that are encrypted and not sent: at least one if there are any.
-    pub(super) fn unsent(&self) -> usize {
+    pub(crate) fn unsent(&self) -> usize {
         if self.connection.wants_write() {
             self.unsent.max(1)
         } else {
@@ -245,7 +250,7 @@ impl Session {
     }
 
     /// Bytes that the session holds besides those, at most.
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         AT_REST + self.partial
     }
 }
