@@ -459,6 +459,8 @@ pub(crate) fn set<'a>(
         let given = parameter.kind.read(value).map_err(|why| refused(&why))?;
         changes.push((parameter, name, given));
     }
+    // One change at a time: two that are put back would leave some of each.
+    let _one = server.written();
     // What cannot be read cannot be put back, so it comes last.
     changes.sort_by_key(|(parameter, ..)| parameter.name == REQUIREPASS);
     let mut undo: Vec<(&Parameter, String)> = Vec::new();

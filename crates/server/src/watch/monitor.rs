@@ -38,14 +38,22 @@ impl Feed {
             let bytes = {
                 let mut waiting = lock(&self.waiting);
                 waiting.much_since = None;
+                self.client.set_feed(0);
                 std::mem::take(&mut waiting.bytes)
             };
-            self.client.set_feed(0);
             if !bytes.is_empty() {
                 return bytes;
             }
             arrived.await;
         }
+    }
+
+    /// Frees what waits, and takes nothing more: a thread may be about to show a command.
+    fn close(&self) {
+        let mut waiting = lock(&self.waiting);
+        waiting.bytes = Vec::new();
+        waiting.is_closed = true;
+        self.client.set_feed(0);
     }
 
     /// Appends a line. Returns `false` if the monitor is to be closed.
@@ -62,6 +70,7 @@ impl Feed {
         if length > hard || is_slow {
             waiting.bytes = Vec::new();
             waiting.is_closed = true;
+            self.client.set_feed(0);
             return false;
         }
         waiting.bytes.extend_from_slice(line);
@@ -89,7 +98,8 @@ impl Drop for Watching {
         let mut feeds = lock(&self.monitors.feeds);
         feeds.retain(|feed| !Arc::ptr_eq(feed, &self.feed));
         self.monitors.count.store(feeds.len(), Relaxed);
-        self.feed.client.set_feed(0);
+        drop(feeds);
+        self.feed.close();
     }
 }
 
@@ -126,9 +136,9 @@ impl Monitors {
         command: &str,
         arguments: Arguments<'_>,
     ) {
-        let line = line(client, database, command, arguments);
         let live = &server.live;
         let hard = live.max_output_buffer.bytes();
+        let line = line(client, database, command, arguments, hard);
         let soft = server.clients.soft_limit();
         let patience = Duration::from_secs(live.soft_output_seconds.get());
         let feeds = lock(&self.feeds).clone();
@@ -145,8 +155,15 @@ impl Monitors {
     }
 }
 
-/// A command as Redis shows it: `+1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`.
-fn line(client: &Client, database: usize, command: &str, arguments: Arguments<'_>) -> Vec<u8> {
+/// A command as Redis shows it: `+1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`. One that no
+/// feed takes, because it has more than `most` bytes, ends behind these.
+fn line(
+    client: &Client,
+    database: usize,
+    command: &str,
+    arguments: Arguments<'_>,
+    most: usize,
+) -> Vec<u8> {
     let time = now();
     let mut line = Vec::new();
     // Writing to a vector does not fail.
@@ -164,16 +181,23 @@ fn line(client: &Client, database: usize, command: &str, arguments: Arguments<'_
             arguments.get(at)
         };
         line.extend_from_slice(b" \"");
-        quote(argument, &mut line);
+        quote(argument, &mut line, most);
         line.push(b'"');
+        if line.len() > most {
+            break;
+        }
     }
     line.extend_from_slice(b"\r\n");
     line
 }
 
-/// Appends bytes so that they are printable, as Redis does.
-fn quote(bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends bytes so that they are printable, as Redis does. Four times as many bytes may come of
+/// it, so it stops when `out` has more than `most`.
+fn quote(bytes: &[u8], out: &mut Vec<u8>, most: usize) {
     for &byte in bytes {
+        if out.len() > most {
+            return;
+        }
         let short = match byte {
             b'\\' | b'"' => Some(byte),
             b'\n' => Some(b'n'),
@@ -197,11 +221,50 @@ fn quote(bytes: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::Clients;
+    use crate::limits::Limits;
+    use crate::transport::Socket;
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// A thread may have seen a monitor just before that one ended.
+    #[tokio::test]
+    async fn a_feed_that_has_ended_holds_nothing_and_takes_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        let clients = Clients::new(&Limits::default());
+        let client = clients.connect(Arc::new(Socket::Tcp(stream)));
+        let client = client.expect("a client");
+        let monitors = Arc::new(Monitors::default());
+        let push = |feed: &Feed| feed.push(b"+one\r\n", 10, 0, Duration::ZERO);
+        for is_ended_by_limit in [false, true] {
+            let watching = monitors.watch(&client);
+            let feed = Arc::clone(&watching.feed);
+            assert!(push(&feed));
+            assert_eq!((client.feed(), monitors.count()), (6, 1));
+            if is_ended_by_limit {
+                assert!(!push(&feed), "it does not keep up");
+            } else {
+                drop(watching);
+            }
+            assert_eq!(client.feed(), 0);
+            assert!(push(&feed), "there is nothing more to do about it");
+            assert_eq!(client.feed(), 0);
+        }
+        assert_eq!(monitors.count(), 0);
+    }
 
     #[test]
     fn every_byte_is_shown_in_print() {
         let mut shown = Vec::new();
-        quote(b"a \"b\" \\ \r\n\t\x07\x08\x00\xff", &mut shown);
+        quote(b"a \"b\" \\ \r\n\t\x07\x08\x00\xff", &mut shown, usize::MAX);
         assert_eq!(shown, br#"a \"b\" \\ \r\n\t\a\b\x00\xff"#);
+    }
+
+    #[test]
+    fn a_line_that_no_feed_takes_is_not_written_to_its_end() {
+        let mut shown = Vec::new();
+        quote(&[0; 1 << 20], &mut shown, 100);
+        assert!((101..105).contains(&shown.len()), "{}", shown.len());
     }
 }
