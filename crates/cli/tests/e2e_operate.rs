@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::resp::{Connection, bulk, elements, encode};
@@ -11,15 +10,6 @@ use support::{PATIENCE, Server};
 
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
-}
-
-/// The lines of a section of `INFO`, by their fields.
-fn info(client: &mut Connection, section: &str) -> BTreeMap<String, String> {
-    let text = String::from_utf8(bulk(&client.call(&["info", section]))).expect("text");
-    let fields = text.lines().filter_map(|line| line.split_once(':'));
-    fields
-        .map(|(field, value)| (field.to_owned(), value.to_owned()))
-        .collect()
 }
 
 /// Replies and errors that are byte for byte those of Redis.
@@ -218,7 +208,7 @@ fn calls_rejections_and_failures_are_counted_as_redis_counts_them() {
             .repeat(20);
         client.send(&[pipeline, encode(&["get", "a"]).repeat(50)].concat());
         (0..90).for_each(|_| drop(client.reply().expect("a reply")));
-        let mut fields = info(&mut client, "commandstats");
+        let mut fields = client.info("commandstats");
         for (field, value) in &mut fields {
             let usec: Vec<_> = value
                 .split(',')
@@ -240,14 +230,14 @@ fn calls_rejections_and_failures_are_counted_as_redis_counts_them() {
                 .collect();
             *value = rest.join(",");
         }
-        fields.extend(info(&mut client, "errorstats"));
-        let stats = info(&mut client, "stats");
+        fields.extend(client.info("errorstats"));
+        let stats = client.info("stats");
         for name in ["total_error_replies", "keyspace_hits", "evicted_keys"] {
             if name != "keyspace_hits" {
                 fields.insert(name.to_owned(), stats[name].clone());
             }
         }
-        let times = info(&mut client, "latencystats");
+        let times = client.info("latencystats");
         assert!(
             times["latency_percentiles_usec_get"].starts_with("p50="),
             "{times:?}"
@@ -391,7 +381,7 @@ fn a_long_command_has_one_entry_with_the_time_of_all_its_steps() {
     assert_eq!(words, ["debug sleep 0.05", &cut, "keys *", "slowlog reset"]);
     let took: Vec<u64> = kept.iter().map(|(_, took)| *took).collect();
     assert!(took[0] >= 50_000 && took[2] > took[3], "{took:?}");
-    let stats = info(&mut client, "commandstats");
+    let stats = client.info("commandstats");
     assert!(stats["cmdstat_keys"].starts_with("calls=1,"), "{stats:?}");
     let latest = client.call(&["latency", "latest"]);
     let events: Vec<_> = elements(&latest)
@@ -429,7 +419,7 @@ fn a_command_that_waits_lets_others_run() {
     );
     waiter.send(&[encode(&["wait", "1", "0"]), encode(&["ping"])].concat());
     let deadline = Instant::now() + PATIENCE;
-    while info(&mut other, "clients")["blocked_clients"] != "1" {
+    while other.info("clients")["blocked_clients"] != "1" {
         assert!(Instant::now() < deadline, "it does not wait");
         thread::sleep(Duration::from_millis(5));
     }
@@ -440,10 +430,10 @@ fn a_command_that_waits_lets_others_run() {
         Some(&b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"[..])
     );
     assert_eq!(waiter.reply().as_deref(), Some(&b"+PONG\r\n"[..]));
-    assert!(info(&mut other, "commandstats")["cmdstat_wait"].ends_with("failed_calls=1"));
+    assert!(other.info("commandstats")["cmdstat_wait"].ends_with("failed_calls=1"));
     // A sleeper that leaves is gone.
     drop(sleeper);
-    while info(&mut other, "clients")["connected_clients"] != "2" {
+    while other.info("clients")["connected_clients"] != "2" {
         assert!(Instant::now() < deadline, "it stays");
         thread::sleep(Duration::from_millis(5));
     }
@@ -525,7 +515,7 @@ fn a_slow_monitor_is_closed() {
     // The system's buffers take some megabytes; then its own limit closes it, long before that of
     // all clients.
     let mut rounds = 0;
-    while info(&mut client, "clients")["monitors"] != "0" {
+    while client.info("clients")["monitors"] != "0" {
         rounds += 1;
         assert!(rounds < 40, "it is not closed");
         let pipeline = encode(&["set", "k", &value]).repeat(50);
@@ -587,4 +577,75 @@ fn memory_and_lolwut_answer_people() {
     client.text("hello 3");
     let stats = client.call(&["memory", "stats"]);
     assert!(stats.starts_with(b"%") && stats.windows(3).any(|part| part == b"\r\n,"));
+}
+
+/// `keyspace_hits` and `keyspace_misses` count the same lookups as in Redis.
+#[test]
+fn lookups_count_as_in_redis() {
+    let (redis, tremula) = (Server::redis(), Server::tremula(&["--threads", "1"]));
+    let servers = [redis, tremula];
+    let mut clients = servers.each_ref().map(Server::connect);
+    for line in [
+        "mset a 1 b 2 c text",
+        "get a",
+        "get x",
+        "mget a x b",
+        "strlen a",
+        "strlen x",
+        "getrange a 0 1",
+        "getrange x 0 1",
+        "exists a x a",
+        "touch a x b",
+        "type a",
+        "type x",
+        "copy a d",
+        "copy a d replace",
+        "copy x d",
+        "object encoding a",
+        "object refcount x",
+        "object refcount a",
+        "memory usage a",
+        "getset a 2",
+        "getset y 2",
+        "getdel y",
+        "getdel y",
+        "set a 3 get",
+        "set z 3 get",
+        "set a 4 nx get",
+        "set a 4 nx",
+        "setnx a 4",
+        "incr a",
+        "append a 1",
+        "setrange a 0 1",
+        "incrbyfloat a 1",
+        "keys *",
+        "scan 0",
+        "dbsize",
+        "del a x",
+    ] {
+        let [theirs, ours] = clients.each_mut().map(|client| {
+            client.text(line);
+            let stats = client.info("stats");
+            ["keyspace_hits", "keyspace_misses"].map(|field| stats[field].clone())
+        });
+        assert_eq!(ours, theirs, "hits and misses up to: {line}");
+    }
+}
+
+/// A look at a key's type or presence is no use of the key, and `TOUCH` is one.
+#[test]
+fn looks_at_keys_are_no_uses() {
+    let server = Server::tremula(&["--max-memory-policy", "allkeys-lfu"]);
+    let mut client = server.connect();
+    client.text("set key v");
+    let mut used = |line: &str| {
+        for _ in 0..300 {
+            client.text(line);
+        }
+        let frequency = client.text("object freq key");
+        frequency[1..].trim().parse::<u32>().expect("a frequency")
+    };
+    let before = used("ping");
+    assert_eq!(["type key", "exists key"].map(&mut used), [before; 2]);
+    assert!(used("touch key") > before);
 }

@@ -16,6 +16,7 @@ use crate::limits::REPLY_BATCH;
 use crate::memory::Room;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
+use crate::shelf::{self, Ticket};
 use crate::transport::{HANDSHAKE_RECORD, Socket, Stream};
 use crate::turn::{BYTES_PER_UNIT, Turn};
 use crate::watch;
@@ -28,6 +29,9 @@ use tokio::runtime::Handle;
 
 /// Bytes requested in one read, as in Redis, so that a deep pipeline takes one system call.
 const READ_SIZE: usize = 16 << 10;
+
+/// A buffer for input that is this many times as large as what came is made smaller.
+const LEAST_FULL: usize = 4;
 
 /// Initial room for replies, enough for a usual pipeline without growing in steps.
 const REPLY_SIZE: usize = 4 << 10;
@@ -45,6 +49,8 @@ struct Connection {
     /// Received bytes. The first `consumed` ones are done.
     input: Vec<u8>,
     consumed: usize,
+    /// Its buffer for input, while it waits for the client.
+    kept: Option<Ticket>,
     /// The first request in the input that is not done, if it has begun.
     begun: Option<Begun>,
     /// The length of that request, if it begins on the thread apart.
@@ -176,6 +182,7 @@ impl Connection {
             parser: RequestParser::new(&server.limits),
             input: Vec::new(),
             consumed: 0,
+            kept: None,
             begun: None,
             long: None,
             again: None,
@@ -286,6 +293,7 @@ impl Connection {
         let buffers = Buffers {
             unread: self.input.len() - self.consumed,
             input: self.input.capacity() + self.stream.held(),
+            kept: self.kept.as_ref().map_or(0, |kept| kept.bytes),
             unsent: self.output.len() + encrypted,
             output: self.output.capacity() + encrypted,
         };
@@ -332,7 +340,7 @@ impl Connection {
 
     /// Reads what has arrived; `false` at the end of the input, or if memory is short.
     async fn read(&mut self) -> io::Result<bool> {
-        self.release_buffers();
+        self.rest();
         self.publish();
         if !self.has_room_for_input().await {
             return Box::pin(self.refuse_input()).await;
@@ -342,6 +350,9 @@ impl Connection {
                 return Ok(false);
             }
             self.wait_until_readable().await?;
+            if let Some(kept) = self.kept.take() {
+                self.input = shelf::take(&kept).unwrap_or_default();
+            }
             // Reserves room for one read, or for as much as a long command has brought so far, but
             // never for the length that it declares.
             if !self.make_room().await {
@@ -360,7 +371,7 @@ impl Connection {
                     return Ok(true);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.release_buffers();
+                    self.rest();
                     // With TLS, much may have come and been no part of a command.
                     if self.turn.spend_bytes(READ_SIZE) {
                         self.give_way().await;
@@ -415,6 +426,28 @@ impl Connection {
                 Room::Short => return false,
             }
         }
+    }
+
+    /// Releases the buffers while the client is waited for. An empty one for input is left with the
+    /// thread for a while, with no more room than the last commands needed.
+    fn rest(&mut self) {
+        let is_empty = self.consumed == self.input.len() && self.input.capacity() > 0;
+        if is_empty && self.input.capacity() < LONG {
+            let mut input = std::mem::take(&mut self.input);
+            let needed = input.len().max(READ_SIZE);
+            if input.capacity() / needed >= LEAST_FULL {
+                input.clear();
+                input.shrink_to(needed);
+            }
+            if self.server.memory.has_room(input.capacity() as u64) {
+                match shelf::leave(self.client.id, input) {
+                    Ok(ticket) => self.kept = Some(ticket),
+                    Err(input) => drop(input),
+                }
+            }
+            self.consumed = 0;
+        }
+        self.release_buffers();
     }
 
     /// Moves an unfinished command to the front of its buffer, and frees the room that it does not

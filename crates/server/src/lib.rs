@@ -24,6 +24,7 @@ mod memory;
 mod resp;
 mod server;
 pub mod settings;
+mod shelf;
 mod transport;
 mod turn;
 mod users;

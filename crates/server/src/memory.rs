@@ -23,6 +23,7 @@ use crate::commands::Command;
 use crate::limits::MemoryLimits;
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
+use crate::shelf;
 use crate::turn::Turn;
 use crate::watch::Event;
 use std::sync::Arc;
@@ -273,6 +274,9 @@ impl Memory {
         if self.fits(need, limit) {
             return Made::Enough;
         }
+        if shelf::clear(&server.clients) && self.fits(need, limit) {
+            return Made::Enough;
+        }
         let Some(long) = server.live.long_event() else {
             return self.evict_until(server, need, limit, turn);
         };
@@ -399,6 +403,7 @@ pub(crate) async fn keep_tidy(server: &Arc<Shared>, tidies_store: bool) {
     loop {
         ticks.tick().await;
         pass_on();
+        shelf::look(&server.clients);
         let now = server.figures.stripes.sum(|stripe| &stripe.requests);
         let ran = now - commands;
         commands = now;

@@ -111,29 +111,41 @@ def write(directory, name, text):
     return path
 
 
-# Without any password AUTH is refused for all users, a meant difference. So there is a user with one,
-# whom the unit acl wants anyway: it makes him in a case that needs scripts.
-USER = b"ACL SETUSER antirez on >foo +set ~object:1234\r\n"
+# What the server is told before the suite may come, each with its reply.
+PREPARATION = [
+    # Without any password AUTH is refused for all users, a meant difference. So there is a user with
+    # one, whom the unit acl wants anyway: it makes him in a case that needs scripts.
+    b"ACL SETUSER antirez on >foo +set ~object:1234\r\n",
+    # Redis knows under every policy when a key was used; here only a policy that needs it does. What
+    # it needs is made for the limit of that moment. Then there is none, and nothing is evicted.
+    b"CONFIG SET maxmemory 11mb maxmemory-policy allkeys-lru\r\n",
+    b"CONFIG SET maxmemory 0\r\n",
+]
 
 
-def make_user(port):
-    """Makes the user with a password."""
+def prepare(port):
+    """Tells the server what it is told before the suite may come."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(USER)
-        answer = connection.recv(100)
-        if answer != b"+OK\r\n":
-            fail(f"the user could not be made: {answer}")
+        for command in PREPARATION:
+            connection.sendall(command)
+            answer = connection.recv(100)
+            if answer != b"+OK\r\n":
+                fail(f"{command} is answered with {answer}")
 
 
 def relay(output, server, has_users):
     """Passes the server's output on, with the lines that the suite waits for."""
+    is_ready = False
     for line in output:
         print(line, end="")
         if ready := re.match(r"tremula \S+ ready on [\d.]+:(\d+) ", line):
+            is_ready = True
             if not has_users:
-                make_user(int(ready[1]))
+                prepare(int(ready[1]))
             print(f" PID: {server}\nReady to accept connections")
         sys.stdout.flush()
+    if not is_ready:
+        fail("the server does not start; its errors are in the suite's folder tests/tmp")
 
 
 def main():

@@ -232,7 +232,8 @@ fn well_formed(random: &mut StdRng) -> Arguments {
             all
         }
         48..51 => {
-            let mut all = vec![name("exists")];
+            let command = *["exists", "touch"].choose(random).expect("some");
+            let mut all = vec![name(command)];
             all.extend((0..random.random_range(1..4)).map(|_| key(random)));
             all
         }
@@ -268,7 +269,8 @@ fn well_formed(random: &mut StdRng) -> Arguments {
             };
             vec![name("setrange"), key(random), offset, value(random)]
         }
-        86..88 => vec![name("type"), key(random)],
+        86 => vec![name("type"), key(random)],
+        87 => copy(random),
         88..90 => vec![name("keys"), pattern(random)],
         90 => vec![name("dbsize")],
         91 => vec![name("echo"), value(random)],
@@ -296,9 +298,26 @@ fn well_formed(random: &mut StdRng) -> Arguments {
     }
 }
 
+fn copy(random: &mut StdRng) -> Arguments {
+    let mut copy = vec![b"copy".to_vec(), key(random), key(random)];
+    if random.random_bool(0.5) {
+        copy.push(b"replace".to_vec());
+    }
+    if random.random_bool(0.3) {
+        let number = ["0", "1", "15", "16", "-1", "a", "2147483648"];
+        let number = number.choose(random).expect("some");
+        copy.extend([b"DB".to_vec(), number.as_bytes().to_vec()]);
+    }
+    if random.random_bool(0.1) {
+        let option = ["db", "REPLACE", "x"].choose(random).expect("some");
+        copy.push(option.as_bytes().to_vec());
+    }
+    copy
+}
+
 /// Commands about the server and the connection with only one right answer.
 fn about_the_server(random: &mut StdRng) -> Arguments {
-    let all: [&[&str]; 61] = [
+    let all: [&[&str]; 77] = [
         &["hello"],
         &["hello", "2"],
         &["HELLO", "3"],
@@ -349,6 +368,29 @@ fn about_the_server(random: &mut StdRng) -> Arguments {
         &["command", "count", "x"],
         &["command", "docs", "nosuch"],
         &["command", "info", "nosuch", "get", "SET", "mset", "del"],
+        &[
+            "command",
+            "info",
+            "touch",
+            "copy",
+            "object|freq",
+            "memory|usage",
+        ],
+        &["command", "info", "command|list", "command|getkeys"],
+        &["command", "list", "x"],
+        &["command", "list", "filterby", "pattern"],
+        &["command", "list", "filterby", "pattern", "GE[ts]"],
+        &["command", "list", "FILTERBY", "module", "x"],
+        &["command", "list", "filterby", "aclcat", "x"],
+        &["command", "list", "filterby", "x", "x"],
+        &["command", "getkeys", "set"],
+        &["command", "getkeys", "nosuch", "x"],
+        &["command", "getkeys", "ping", "x"],
+        &["command", "getkeys", "GET", "x", "y"],
+        &["command", "getkeys", "mset", "x", "1", "y", "2"],
+        &["command", "getkeys", "object", "freq", "x"],
+        &["command", "getkeysandflags", "copy", "x", "y", "replace"],
+        &["command", "getkeysandflags", "set", "x", "y", "GET"],
         &[
             "command",
             "info",

@@ -63,6 +63,8 @@ pub(crate) struct Buffers {
     pub(crate) unread: usize,
     /// Bytes allocated for input.
     pub(crate) input: usize,
+    /// Bytes of a buffer for input that the client has left with its thread for a while.
+    pub(crate) kept: usize,
     /// Bytes of replies that the client has not taken.
     pub(crate) unsent: usize,
     /// Bytes allocated for replies.
@@ -120,6 +122,7 @@ pub(crate) struct Client {
     pub(crate) no_evict: AtomicBool,
     unread: AtomicUsize,
     input: AtomicUsize,
+    kept: AtomicUsize,
     unsent: AtomicUsize,
     output: AtomicUsize,
     /// The bytes that wait for it as a monitor.
@@ -156,6 +159,7 @@ impl Client {
             no_evict: AtomicBool::new(false),
             unread: AtomicUsize::new(0),
             input: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
             feed: AtomicUsize::new(0),
@@ -284,6 +288,7 @@ impl Client {
     pub(super) fn set_buffers(&self, buffers: Buffers, soft_limit: usize) {
         self.unread.store(buffers.unread, Relaxed);
         self.input.store(buffers.input, Relaxed);
+        self.kept.store(buffers.kept, Relaxed);
         self.unsent.store(buffers.unsent, Relaxed);
         self.output.store(buffers.output, Relaxed);
         if soft_limit == 0 || buffers.unsent <= soft_limit {
@@ -293,7 +298,18 @@ impl Client {
         }
     }
 
-    /// The bytes of both buffers, and of what waits for a monitor.
+    /// The bytes of the buffer that the client has left with its thread.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.load(Relaxed)
+    }
+
+    /// Notes that the thread has freed that buffer.
+    pub(super) fn has_freed(&self) {
+        self.kept.store(0, Relaxed);
+    }
+
+    /// The bytes of both buffers, and of what waits for a monitor. A buffer that it has left counts
+    /// for nothing: the thread frees it soon, and closing the client would not.
     pub(crate) fn held(&self) -> usize {
         let output = self.output.load(Relaxed).saturating_add(self.feed());
         self.input.load(Relaxed).saturating_add(output)
@@ -378,7 +394,7 @@ impl Client {
     pub(crate) fn describe(&self, command: Option<&'static str>, out: &mut String) {
         let idle = self.now().saturating_sub(self.last_active.load(Relaxed)) / 1000;
         let load = |counter: &AtomicUsize| counter.load(Relaxed);
-        let (unread, input) = (load(&self.unread), load(&self.input));
+        let (unread, input) = (load(&self.unread), load(&self.input) + self.kept());
         let (unsent, output) = (load(&self.unsent), load(&self.output) + load(&self.feed));
         let flags: String = [
             (self.peer.is_unix(), 'U'),

@@ -149,6 +149,19 @@ impl Clients {
             .count()
     }
 
+    /// The bytes of the buffers that clients at rest have left with their threads.
+    pub(crate) fn kept(&self) -> usize {
+        let connected = lock(&self.connected);
+        connected.values().map(|client| client.kept()).sum()
+    }
+
+    /// Notes that the thread of a client has freed the buffer that the client had left.
+    pub(crate) fn has_freed(&self, id: u64) {
+        if let Some(client) = lock(&self.connected).get(&id) {
+            client.has_freed();
+        }
+    }
+
     /// The bytes that wait for monitors.
     pub(crate) fn fed(&self) -> u64 {
         let connected = lock(&self.connected);

@@ -3,12 +3,12 @@
 use super::reach::NOTHING_OF_USERS;
 use super::rows::{ADMIN, ANY_TIME, CLIENT, NOTHING};
 use super::table::{self, CATEGORIES, Command};
-use super::{Context, Failure, Next, Outcome, apart, describe};
+use super::{Context, Failure, Next, Outcome, apart, describe, ets};
 use crate::apart::MANY;
 use crate::clients::{Client, Ending};
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
-use crate::users::{self, DEFAULT, Denial, FileError, Reason, Selector, SetError, name_problem};
+use crate::users::{self, DEFAULT, FileError, Reason, Selector, SetError, name_problem};
 use std::sync::Arc;
 
 /// Bits of a generated password, if no other number is asked for, and the most.
@@ -326,26 +326,28 @@ fn dryrun(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     if !command.takes(arguments.len()) {
         return Err(Failure::arity(command));
     }
-    match user.check(command, arguments) {
-        Ok(()) => context.reply.ok(),
-        Err(denial) => {
-            let text = explain(command, denial);
-            context.reply.bulk(&text);
-        }
+    let denied = match user.check(command, arguments) {
+        Ok(()) => ets::denial(context, &user, command, arguments),
+        Err(denial) => Some(denial.about(command, arguments)),
+    };
+    match denied {
+        None => context.reply.ok(),
+        Some((reason, object)) => context.reply.bulk(&explain(reason, &object)),
     }
     Ok(Next::Reply)
 }
 
 /// What `ACL DRYRUN` says of a refusal.
-fn explain(command: &Command, denial: Denial<'_>) -> Vec<u8> {
-    let (what, name, rest) = match denial {
-        Denial::Command => ("run the", command.full_name.as_bytes(), "command"),
-        Denial::Key(key) => ("access the", key, "key"),
-        Denial::Mailbox(name) => ("access the", name, "mailbox"),
-        Denial::AllKeys => ("access", &b"*"[..], "as every key"),
+fn explain(reason: Reason, object: &[u8]) -> Vec<u8> {
+    let (verb, what) = match reason {
+        Reason::Command => ("run", "command"),
+        Reason::Key => ("access", "key"),
+        Reason::Table => ("access", "table"),
+        Reason::Mailbox => ("access", "mailbox"),
+        Reason::Auth => ("be", "user"),
     };
-    let text = format!("This user has no permissions to {what} '");
-    [text.as_bytes(), name, b"' ", rest.as_bytes()].concat()
+    let before = format!("This user has no permissions to {verb} the '");
+    [before.as_bytes(), object, b"' ", what.as_bytes()].concat()
 }
 
 fn log(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {

@@ -1,10 +1,10 @@
 //! Commands about the connection itself.
 
+use super::copy::database;
 use super::{Context, Failure, Next, Outcome, acl, client};
 use crate::resp::{Arguments, Mute, Protocol, number};
 use crate::users::{DEFAULT, Identity};
 use std::sync::atomic::Ordering::Relaxed;
-use tremula_store::DATABASES;
 
 /// The version of Redis whose replies the server gives. Clients read it to learn what a server can
 /// do, so `HELLO` and `INFO` report it; `INFO` also has Tremula's own version.
@@ -111,12 +111,7 @@ fn publish(context: &Context<'_>) {
 }
 
 pub(super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let database = number::parse(arguments.get(1)).ok_or(Failure::NOT_AN_INTEGER)?;
-    let database = i32::try_from(database).map_err(|_| Failure::BEYOND_INT)?;
-    context.session.database = usize::try_from(database)
-        .ok()
-        .filter(|database| *database < DATABASES)
-        .ok_or(Failure::DATABASE)?;
+    context.session.database = database(arguments.get(1))?;
     publish(context);
     context.reply.ok();
     Ok(Next::Reply)

@@ -1,8 +1,10 @@
 //! Descriptions of commands from their table, for clients (`COMMAND`, `… HELP`) and for readers.
 
+use super::reach::Keys;
 use super::rows::COMMANDS;
-use super::table::{self, Command};
-use super::{Context, Next, Outcome};
+use super::table::{self, CATEGORIES, Command};
+use super::{Context, Failure, Next, Outcome, named};
+use crate::glob;
 use crate::resp::{Arguments, Reply};
 use std::fmt::Write;
 
@@ -40,20 +42,20 @@ fn info(reply: &mut Reply, command: &Command) {
     reply.bulk(command.full_name.as_bytes());
     reply.integer(command.arity);
     simple_set(reply, command.flags.iter().copied());
+    // As if all of them were one list, in the format before Redis 7.
     let keys = command.keys();
-    reply.integer(keys.first);
-    reply.integer(keys.last);
-    reply.integer(keys.step);
+    let (first, last) = (keys.first(), keys.last());
+    reply.integer(first.map_or(0, |keys| keys.first));
+    reply.integer(last.map_or(0, |keys| keys.last));
+    reply.integer(first.map_or(0, |keys| keys.step));
     simple_set(reply, command.categories());
     reply.set(command.tips.len());
     for tip in command.tips {
         reply.bulk(tip.as_bytes());
     }
-    if keys.first == 0 {
-        reply.set(0);
-    } else {
-        reply.set(1);
-        key_specification(reply, command);
+    reply.set(keys.len());
+    for keys in keys {
+        key_specification(reply, keys);
     }
     reply.set(command.subcommands.len());
     for subcommand in command.subcommands {
@@ -62,8 +64,7 @@ fn info(reply: &mut Reply, command: &Command) {
 }
 
 /// The same as first, last and step, in the format of Redis 7.
-fn key_specification(reply: &mut Reply, command: &Command) {
-    let keys = command.keys();
+fn key_specification(reply: &mut Reply, keys: &Keys) {
     reply.map(3 + usize::from(!keys.notes.is_empty()));
     if !keys.notes.is_empty() {
         reply.bulk(b"notes");
@@ -104,6 +105,88 @@ fn simple_set(reply: &mut Reply, items: impl Iterator<Item = &'static str> + Clo
     for item in items {
         reply.simple(item);
     }
+}
+
+/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`.
+pub(super) fn command_list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let mut names: Vec<_> = table::all().collect();
+    if arguments.len() > 2 {
+        let is = |at, word: &str| arguments.get(at).eq_ignore_ascii_case(word.as_bytes());
+        if arguments.len() != 5 || !is(2, "filterby") {
+            return Err(Failure::SYNTAX);
+        }
+        let wanted = arguments.get(4).to_ascii_lowercase();
+        if is(3, "module") {
+            // There are no modules.
+            names.clear();
+        } else if is(3, "aclcat") {
+            let mut known = CATEGORIES.iter();
+            match known.find(|known| known.as_bytes()[1..] == wanted) {
+                Some(category) => names.retain(|command| command.is_in(category)),
+                None => names.clear(),
+            }
+        } else if is(3, "pattern") {
+            let mut failed = false;
+            names.retain(|command| {
+                let matches = glob::matches(&wanted, command.full_name.as_bytes());
+                failed |= matches.is_err();
+                matches.unwrap_or(false)
+            });
+            if failed {
+                return Err(Failure::PATTERN);
+            }
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    context.reply.array(names.len());
+    for command in names {
+        context.reply.bulk(command.full_name.as_bytes());
+    }
+    Ok(Next::Reply)
+}
+
+/// `COMMAND GETKEYS command [arg ...]`.
+pub(super) fn getkeys(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let request = arguments.behind(2);
+    let keys = keys_of(request)?;
+    let count = keys.iter().map(|keys| keys.of(request).count()).sum();
+    context.reply.array(count);
+    for key in keys.iter().flat_map(|keys| keys.of(request)) {
+        context.reply.bulk(key);
+    }
+    Ok(Next::Reply)
+}
+
+/// `COMMAND GETKEYSANDFLAGS command [arg ...]`.
+pub(super) fn getkeysandflags(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let request = arguments.behind(2);
+    let keys = keys_of(request)?;
+    let count = keys.iter().map(|keys| keys.of(request).count()).sum();
+    context.reply.array(count);
+    for keys in keys {
+        let flags = keys.flags_for(request);
+        for key in keys.of(request) {
+            context.reply.array(2);
+            context.reply.bulk(key);
+            simple_set(context.reply, flags.iter().copied());
+        }
+    }
+    Ok(Next::Reply)
+}
+
+/// Where the keys of a request are.
+fn keys_of(request: Arguments<'_>) -> Result<&'static [Keys], Failure> {
+    let command = named(request).map_err(|_| Failure::Text("ERR Invalid command specified"))?;
+    if command.keys().is_empty() {
+        return Err(Failure::Text("ERR The command has no key arguments"));
+    }
+    if !command.takes(request.len()) {
+        return Err(Failure::Text(
+            "ERR Invalid number of arguments specified for command",
+        ));
+    }
+    Ok(command.keys())
 }
 
 pub(super) fn command_docs(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {

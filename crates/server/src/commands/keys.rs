@@ -4,6 +4,7 @@ use super::listing::{Source, list};
 use super::strings::drop_value;
 use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
 use crate::glob;
+use crate::memory::note_access;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use std::ops::{Bound, Range};
@@ -18,7 +19,19 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
 
 pub(super) fn exists(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     count_keys(context, arguments, |context, key| {
-        context.database().contains_key(key)
+        let is_there = context.database().contains_key(key);
+        context.note_lookup(is_there);
+        is_there
+    })
+}
+
+/// As [`exists`], and a use of the keys.
+pub(super) fn touch(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    count_keys(context, arguments, |context, key| {
+        note_access(context.server, context.session.database, key.as_bytes());
+        let is_there = context.database().contains_key(key);
+        context.note_lookup(is_there);
+        is_there
     })
 }
 
@@ -66,6 +79,7 @@ pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
     let exists = context
         .database()
         .contains_key(&Key::from(arguments.get(1)));
+    context.note_lookup(exists);
     context.reply.simple(if exists { "string" } else { "none" });
     Ok(Next::Reply)
 }

@@ -1,6 +1,6 @@
 //! `MEMORY …`: what holds memory.
 
-use super::reach::{NOTHING_OF_USERS, at, key_at};
+use super::reach::{NOTHING_OF_USERS, key_at, looked_at};
 use super::rows::{ANY_TIME, NOTHING};
 use super::table::Command;
 use super::{Context, Failure, Next, Outcome, describe};
@@ -74,7 +74,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
             "MEMORY STATS",
             "What holds how much memory",
         ),
-    Command::new("usage", -3, usage, &["readonly"], &[], at(key_at(2)))
+    Command::new("usage", -3, usage, &["readonly"], &[], looked_at(key_at(2)))
         .full_name("memory|usage")
         .docs(
             "server",

@@ -4,6 +4,7 @@ mod acl;
 mod client;
 mod config;
 mod connection;
+mod copy;
 mod copying;
 mod counters;
 mod debug;
@@ -38,7 +39,7 @@ use crate::memory::{Promise, Room};
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use crate::turn::{BYTES_PER_UNIT, Turn};
-use crate::users::{Denial, Identity, Reason, Users};
+use crate::users::{Identity, Users};
 use crate::watch::Watching;
 pub(crate) use connection::REDIS_VERSION;
 pub(crate) use denied::{Denied, full_name};
@@ -125,6 +126,17 @@ impl<'a> Context<'a> {
     fn fail(&mut self, text: &[u8]) {
         self.stripe.error(text);
         self.reply.fail(text);
+    }
+
+    /// Counts a key that was looked up to be read.
+    pub(super) fn note_lookup(&self, is_there: bool) {
+        let stripe = self.stripe;
+        let count = if is_there {
+            &stripe.hits
+        } else {
+            &stripe.misses
+        };
+        count.add(1);
     }
 
     /// The selected database.
@@ -418,16 +430,10 @@ fn check_user(
             Err(Failure::NO_AUTH)
         };
     };
-    let Err(denial) = user.check(command, arguments) else {
-        return Ok(());
-    };
-    let (reason, object) = match denial {
-        Denial::Command => (Reason::Command, command.full_name.as_bytes()),
-        Denial::Key(key) => (Reason::Key, key),
-        Denial::AllKeys => (Reason::Key, &b"*"[..]),
-        Denial::Mailbox(name) => (Reason::Mailbox, name),
-    };
-    Err(Failure::Denied(reason, object.to_vec()))
+    user.check(command, arguments).map_err(|denial| {
+        let (reason, object) = denial.about(command, arguments);
+        Failure::Denied(reason, object)
+    })
 }
 
 /// The requested command, if it exists and takes this number of arguments.

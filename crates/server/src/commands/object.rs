@@ -1,6 +1,6 @@
 //! `OBJECT …`: about the values of keys. None of these counts as a use of the key.
 
-use super::reach::{NOTHING_OF_USERS, at, key_at};
+use super::reach::{NOTHING_OF_USERS, key_at, looked_at};
 use super::rows::{ANY_TIME, NOTHING};
 use super::table::Command;
 use super::{Context, Failure, Next, Outcome, describe};
@@ -20,7 +20,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         encoding,
         &["readonly"],
         &["@keyspace"],
-        at(key_at(2)),
+        looked_at(key_at(2)),
     )
     .full_name("object|encoding")
     .tips(&["nondeterministic_output"])
@@ -37,7 +37,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         freq,
         &["readonly"],
         &["@keyspace"],
-        at(key_at(2)),
+        looked_at(key_at(2)),
     )
     .full_name("object|freq")
     .tips(&["nondeterministic_output"])
@@ -54,7 +54,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         idletime,
         &["readonly"],
         &["@keyspace"],
-        at(key_at(2)),
+        looked_at(key_at(2)),
     )
     .full_name("object|idletime")
     .tips(&["nondeterministic_output"])
@@ -71,7 +71,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         refcount,
         &["readonly"],
         &["@keyspace"],
-        at(key_at(2)),
+        looked_at(key_at(2)),
     )
     .full_name("object|refcount")
     .tips(&["nondeterministic_output"])
@@ -109,6 +109,7 @@ fn encoding(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             _ => "raw",
         }
     });
+    context.note_lookup(encoding.is_some());
     match encoding {
         Some(encoding) => context.reply.bulk(encoding.as_bytes()),
         None => context.reply.null(),
@@ -116,17 +117,25 @@ fn encoding(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     Ok(Next::Reply)
 }
 
+/// Looks a key up.
+fn is_there(context: &Context<'_>, key: &[u8]) -> bool {
+    let is_there = context.length_of(key).is_some();
+    context.note_lookup(is_there);
+    is_there
+}
+
 fn refcount(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    match context.length_of(arguments.get(2)) {
-        Some(_) => context.reply.integer(1),
-        None => context.reply.null(),
+    if is_there(context, arguments.get(2)) {
+        context.reply.integer(1);
+    } else {
+        context.reply.null();
     }
     Ok(Next::Reply)
 }
 
 fn freq(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = arguments.get(2);
-    if context.length_of(key).is_none() {
+    if !is_there(context, key) {
         context.reply.null();
         return Ok(Next::Reply);
     }
@@ -143,7 +152,7 @@ fn freq(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
 
 fn idletime(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let key = arguments.get(2);
-    if context.length_of(key).is_none() {
+    if !is_there(context, key) {
         context.reply.null();
         return Ok(Next::Reply);
     }

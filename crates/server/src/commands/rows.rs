@@ -1,13 +1,14 @@
 //! The rows of the table of commands.
 
 use super::reach::{
-    ALL_SEEN, EVERY_KEY, Keys, MAILBOX, MAILBOXES_SEEN, NOTHING_OF_USERS, RANGE, SEEN, TABLES, at,
-    many_keys, one_key,
+    ALL_SEEN, CONTINUATION, EVERY_KEY, Keys, MAILBOX, MAILBOXES_SEEN, NOTHING_OF_USERS, RANGE,
+    SEARCH, SEEN, TABLE, TABLE_AND_HEIRS, TABLE_AND_MAILBOX, TABLE_FILES, TABLES_SEEN, TWO_TABLES,
+    at, at_both, looked_at, many_keys, one_key,
 };
 use super::table::Command;
 use super::{
-    acl, client, config, connection, counters, debug, describe, ets, info, keys, latency, lolwut,
-    mailbox, memory, object, operate, ordered, scan, slowlog, strings, transaction,
+    acl, client, config, connection, copy, counters, debug, describe, ets, info, keys, latency,
+    lolwut, mailbox, memory, object, operate, ordered, scan, slowlog, strings, transaction,
 };
 
 type Words = &'static [&'static str];
@@ -98,7 +99,17 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("exists", -2, keys::exists, READ_FAST, KEYSPACE, at(many_keys(1, &["RO"])))
         .tips(SUM_OF_SHARDS)
         .docs("generic", "1.0.0", EACH, "EXISTS key [key ...]", "How many of the keys are present"),
-    Command::new("type", 2, keys::type_of, READ_FAST, KEYSPACE, at(one_key(&["RO"])))
+    Command::new("touch", -2, keys::touch, READ_FAST, KEYSPACE, at(many_keys(1, &["RO"])))
+        .tips(SUM_OF_SHARDS)
+        .docs("generic", "3.2.1", EACH, "TOUCH key [key ...]", "As `EXISTS`, and counts as a use of the keys"),
+    Command::new("copy", -3, copy::copy, STORE, KEYSPACE, at_both(one_key(&["RO", "access"]), Keys {
+            first: 2,
+            last: 2,
+            ..one_key(&["OW", "update"])
+        }))
+        .docs("generic", "6.2.0", ONE, "COPY source destination [DB index] [REPLACE]",
+            "Store the value of a key under another, if that is absent or with `REPLACE`; also in another database"),
+    Command::new("type", 2, keys::type_of, READ_FAST, KEYSPACE, looked_at(one_key(&["RO"])))
         .docs("generic", "1.0.0", ONE, "TYPE key", "`string`, or `none` if the key is absent"),
     Command::new("keys", 2, keys::keys, READ, &["@keyspace", "@dangerous"], SEEN)
         .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
@@ -143,112 +154,112 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("mailbox", "0.1.0", "O(mailboxes)", "MAILBOX.LIST", "The names of all mailboxes, in order"),
     Command::new("mailbox.drop", 2, mailbox::drop, WRITE, &[], MAILBOX)
         .docs("mailbox", "0.1.0", "O(n)", "MAILBOX.DROP name", "Drop a mailbox, and count the messages that were in it"),
-    Command::new("ets.new", -2, ets::new, STORE_FAST, &[], TABLES)
+    Command::new("ets.new", -2, ets::new, STORE_FAST, &[], TABLE_AND_HEIRS)
         .docs("ets", "0.1.0", NOTHING, "ETS.NEW name [option ...]",
             "Make a table; the server's, and public, unless private, protected or an heir is asked for"),
-    Command::new("ets.delete", -2, ets::delete, WRITE, &[], TABLES)
+    Command::new("ets.delete", -2, ets::delete, WRITE, &[], TABLE)
         .docs("ets", "0.1.0", "O(n); O(log n) with a key", "ETS.DELETE table [key]",
             "Delete a table, or the rows with a key"),
-    Command::new("ets.rename", 3, ets::rename, STORE_FAST, &[], TABLES)
+    Command::new("ets.rename", 3, ets::rename, STORE_FAST, &[], TWO_TABLES)
         .docs("ets", "0.1.0", NOTHING, "ETS.RENAME table name",
             "Give a table another name"),
-    Command::new("ets.whereis", 2, ets::whereis, READ_FAST, &[], TABLES)
+    Command::new("ets.whereis", 2, ets::whereis, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", NOTHING, "ETS.WHEREIS name",
             "The identifier of the table with this name"),
-    Command::new("ets.all", 1, ets::all, READ, &[], TABLES)
+    Command::new("ets.all", 1, ets::all, READ, &[], TABLES_SEEN)
         .docs("ets", "0.1.0", "O(tables)", "ETS.ALL",
             "The names of all tables"),
-    Command::new("ets.info", -2, ets::info, READ, &[], TABLES)
+    Command::new("ets.info", -2, ets::info, READ, &[], TABLE)
         .docs("ets", "0.1.0", "O(n), for the memory; other items O(1)", "ETS.INFO table [item]",
             "What a table is and holds"),
-    Command::new("ets.setopts", 3, ets::setopts, STORE_FAST, &[], TABLES)
+    Command::new("ets.setopts", 3, ets::setopts, STORE_FAST, &[], TABLE_AND_HEIRS)
         .docs("ets", "0.1.0", NOTHING, "ETS.SETOPTS table option",
             "Change the heir of a table, or who may do what"),
-    Command::new("ets.give_away", 4, ets::give_away, WRITE_FAST, &[], TABLES)
+    Command::new("ets.give_away", 4, ets::give_away, WRITE_FAST, &[], TABLE_AND_MAILBOX)
         .docs("ets", "0.1.0", NOTHING, "ETS.GIVE_AWAY table mailbox data",
             "Give a table of this connection to a mailbox, which gets a message"),
-    Command::new("ets.safe_fixtable", 3, ets::safe_fixtable, WRITE_FAST, &[], TABLES)
+    Command::new("ets.safe_fixtable", 3, ets::safe_fixtable, WRITE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", NOTHING, "ETS.SAFE_FIXTABLE table true | false",
             "Fix a table, or release it"),
-    Command::new("ets.insert", 3, ets::insert, STORE_FAST, &[], TABLES)
+    Command::new("ets.insert", 3, ets::insert, STORE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.INSERT table row",
             "Insert a row, or a list of rows in one step"),
-    Command::new("ets.insert_new", 3, ets::insert_new, STORE_FAST, &[], TABLES)
+    Command::new("ets.insert_new", 3, ets::insert_new, STORE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.INSERT_NEW table row",
             "Insert a row, or a list of rows, if none of the keys is there"),
-    Command::new("ets.lookup", 3, ets::lookup, READ_FAST, &[], TABLES)
+    Command::new("ets.lookup", 3, ets::lookup, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.LOOKUP table key",
             "The rows with a key"),
-    Command::new("ets.lookup_element", -4, ets::lookup_element, READ_FAST, &[], TABLES)
+    Command::new("ets.lookup_element", -4, ets::lookup_element, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.LOOKUP_ELEMENT table key position [default]",
             "One element of the row with a key"),
-    Command::new("ets.member", 3, ets::member, READ_FAST, &[], TABLES)
+    Command::new("ets.member", 3, ets::member, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.MEMBER table key",
             "Whether a row has a key"),
-    Command::new("ets.take", 3, ets::take, WRITE_FAST, &[], TABLES)
+    Command::new("ets.take", 3, ets::take, WRITE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.TAKE table key",
             "Remove the rows with a key, and return them"),
-    Command::new("ets.delete_object", 3, ets::delete_object, WRITE_FAST, &[], TABLES)
+    Command::new("ets.delete_object", 3, ets::delete_object, WRITE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.DELETE_OBJECT table row",
             "Remove the rows that are identical to one"),
-    Command::new("ets.delete_all_objects", 2, ets::delete_all_objects, WRITE, &[], TABLES)
+    Command::new("ets.delete_all_objects", 2, ets::delete_all_objects, WRITE, &[], TABLE)
         .docs("ets", "0.1.0", ALL, "ETS.DELETE_ALL_OBJECTS table",
             "Remove all rows in one step"),
-    Command::new("ets.update_counter", -4, ets::update_counter, STORE_FAST, &[], TABLES)
+    Command::new("ets.update_counter", -4, ets::update_counter, STORE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.UPDATE_COUNTER table key update [default]",
             "Add to integers in a row"),
-    Command::new("ets.update_element", -4, ets::update_element, STORE_FAST, &[], TABLES)
+    Command::new("ets.update_element", -4, ets::update_element, STORE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.UPDATE_ELEMENT table key update [default]",
             "Replace elements of a row"),
-    Command::new("ets.first", 2, ets::first, READ_FAST, &[], TABLES)
+    Command::new("ets.first", 2, ets::first, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.FIRST table",
             "The first key"),
-    Command::new("ets.last", 2, ets::last, READ_FAST, &[], TABLES)
+    Command::new("ets.last", 2, ets::last, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.LAST table",
             "The last key"),
-    Command::new("ets.next", 3, ets::next, READ_FAST, &[], TABLES)
+    Command::new("ets.next", 3, ets::next, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.NEXT table key",
             "The key behind another"),
-    Command::new("ets.prev", 3, ets::prev, READ_FAST, &[], TABLES)
+    Command::new("ets.prev", 3, ets::prev, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.PREV table key",
             "The key before another"),
-    Command::new("ets.first_lookup", 2, ets::first_lookup, READ_FAST, &[], TABLES)
+    Command::new("ets.first_lookup", 2, ets::first_lookup, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.FIRST_LOOKUP table",
             "The first key and its rows"),
-    Command::new("ets.last_lookup", 2, ets::last_lookup, READ_FAST, &[], TABLES)
+    Command::new("ets.last_lookup", 2, ets::last_lookup, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.LAST_LOOKUP table",
             "The last key and its rows"),
-    Command::new("ets.next_lookup", 3, ets::next_lookup, READ_FAST, &[], TABLES)
+    Command::new("ets.next_lookup", 3, ets::next_lookup, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.NEXT_LOOKUP table key",
             "The key behind another and its rows"),
-    Command::new("ets.prev_lookup", 3, ets::prev_lookup, READ_FAST, &[], TABLES)
+    Command::new("ets.prev_lookup", 3, ets::prev_lookup, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.PREV_LOOKUP table key",
             "The key before another and its rows"),
-    Command::new("ets.select", -2, ets::select, READ, &[], TABLES)
+    Command::new("ets.select", -2, ets::select, READ, &[], SEARCH)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT table spec [limit] | continuation",
             "What a match specification makes of the rows that it matches; with a limit, in chunks"),
-    Command::new("ets.select_reverse", -2, ets::select_reverse, READ, &[], TABLES)
+    Command::new("ets.select_reverse", -2, ets::select_reverse, READ, &[], SEARCH)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_REVERSE table spec [limit] | continuation",
             "As `ETS.SELECT`, from the last row to the first"),
-    Command::new("ets.select_count", 3, ets::select_count, READ, &[], TABLES)
+    Command::new("ets.select_count", 3, ets::select_count, READ, &[], TABLE)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_COUNT table spec",
             "How many rows a match specification makes true of"),
-    Command::new("ets.select_delete", 3, ets::select_delete, WRITE, &[], TABLES)
+    Command::new("ets.select_delete", 3, ets::select_delete, WRITE, &[], TABLE)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_DELETE table spec",
             "Delete these rows, and count them"),
-    Command::new("ets.select_replace", 3, ets::select_replace, STORE, &[], TABLES)
+    Command::new("ets.select_replace", 3, ets::select_replace, STORE, &[], TABLE)
         .docs("ets", "0.1.0", VISITED, "ETS.SELECT_REPLACE table spec",
             "Put what a match specification makes of rows in their places, and count them"),
-    Command::new("ets.match", -2, ets::match_pattern, READ, &[], TABLES)
+    Command::new("ets.match", -2, ets::match_pattern, READ, &[], SEARCH)
         .docs("ets", "0.1.0", VISITED, "ETS.MATCH table pattern [limit] | continuation",
             "The values of a pattern's variables for each row that it matches"),
-    Command::new("ets.match_object", -2, ets::match_object, READ, &[], TABLES)
+    Command::new("ets.match_object", -2, ets::match_object, READ, &[], SEARCH)
         .docs("ets", "0.1.0", VISITED, "ETS.MATCH_OBJECT table pattern [limit] | continuation",
             "The rows that a pattern matches"),
-    Command::new("ets.match_delete", 3, ets::match_delete, WRITE, &[], TABLES)
+    Command::new("ets.match_delete", 3, ets::match_delete, WRITE, &[], TABLE)
         .docs("ets", "0.1.0", VISITED, "ETS.MATCH_DELETE table pattern",
             "Delete the rows that a pattern matches"),
-    Command::new("ets.repair_continuation", 3, ets::repair_continuation, READ_FAST, &[], TABLES)
+    Command::new("ets.repair_continuation", 3, ets::repair_continuation, READ_FAST, &[], CONTINUATION)
         .docs("ets", "0.1.0", NOTHING, "ETS.REPAIR_CONTINUATION continuation spec",
             "A continuation that goes on with another match specification"),
     Command::new("ets.match_spec_run", 3, ets::match_spec_run, READ, &[], NOTHING_OF_USERS)
@@ -257,19 +268,19 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("ets.test_ms", 3, ets::test_ms, READ_FAST, &[], NOTHING_OF_USERS)
         .docs("ets", "0.1.0", NOTHING, "ETS.TEST_MS term spec",
             "What a match specification makes of one row or another term, or what is wrong with it"),
-    Command::new("ets.tab2list", 2, ets::tab2list, READ, &[], TABLES)
+    Command::new("ets.tab2list", 2, ets::tab2list, READ, &[], TABLE)
         .docs("ets", "0.1.0", ALL, "ETS.TAB2LIST table",
             "All rows"),
-    Command::new("ets.init_table", -3, ets::init_table, STORE, &[], TABLES)
+    Command::new("ets.init_table", -3, ets::init_table, STORE, &[], TABLE)
         .docs("ets", "0.1.0", "O(n + k)", "ETS.INIT_TABLE table row [row ...]",
             "Put rows, or lists of rows, in the place of all others, in one step"),
-    Command::new("ets.tab2file", 3, ets::tab2file, READ, &[], TABLES)
+    Command::new("ets.tab2file", 3, ets::tab2file, READ, &[], TABLE_FILES)
         .docs("ets", "0.1.0", ALL, "ETS.TAB2FILE table file",
             "Write a table to a file"),
-    Command::new("ets.file2tab", 2, ets::file2tab, STORE, &[], TABLES)
+    Command::new("ets.file2tab", 2, ets::file2tab, STORE, &[], TABLE_FILES)
         .docs("ets", "0.1.0", ALL, "ETS.FILE2TAB file",
             "Read a table from a file"),
-    Command::new("ets.tabfile_info", 2, ets::tabfile_info, READ, &[], TABLES)
+    Command::new("ets.tabfile_info", 2, ets::tabfile_info, READ, &[], TABLE_FILES)
         .docs("ets", "0.1.0", NOTHING, "ETS.TABFILE_INFO file",
             "What a file says of its table"),
     Command::new("ets.format", 2, ets::format, ANY_TIME_FAST, &[], NOTHING_OF_USERS)
@@ -302,6 +313,19 @@ pub(crate) static COMMANDS: &[Command] = &[
                 .full_name("command|info")
                 .tips(&["nondeterministic_output_order"])
                 .docs("server", "2.8.13", "O(k)", "COMMAND INFO [name ...]", "Arity, flags and keys of commands, for clients"),
+            Command::new("getkeys", -4, describe::getkeys, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
+                .full_name("command|getkeys")
+                .docs("server", "2.8.13", "O(k)", "COMMAND GETKEYS command [arg ...]",
+                    "The keys among the arguments of a command"),
+            Command::new("getkeysandflags", -4, describe::getkeysandflags, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
+                .full_name("command|getkeysandflags")
+                .docs("server", "7.0.0", "O(k)", "COMMAND GETKEYSANDFLAGS command [arg ...]",
+                    "The keys among the arguments of a command, and what it does with them"),
+            Command::new("list", -2, describe::command_list, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
+                .full_name("command|list")
+                .tips(&["nondeterministic_output_order"])
+                .docs("server", "7.0.0", ALL, "COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]",
+                    "The names of all commands, or of some"),
             Command::new("help", 2, describe::help, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
                 .full_name("command|help")
                 .docs("server", "5.0.0", NOTHING, "COMMAND HELP", "What the subcommands do"),

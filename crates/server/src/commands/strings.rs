@@ -19,12 +19,11 @@ fn reply_value(context: &mut Context<'_>, key: &[u8]) {
     let values = context.values();
     let reply = &mut *context.reply;
     let mut copy = |_, part: Part<'_>| reply.part(&part);
-    if values.read(&Key::from(key), |length| 0..length, &mut copy) {
-        context.stripe.hits.add(1);
-    } else {
-        context.stripe.misses.add(1);
+    let is_there = values.read(&Key::from(key), |length| 0..length, &mut copy);
+    if !is_there {
         reply.null();
     }
+    context.note_lookup(is_there);
 }
 
 pub(super) fn mget(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -143,7 +142,9 @@ fn set_options(arguments: Arguments<'_>) -> Result<(Condition, bool), Failure> {
     Ok((condition, wants_old))
 }
 
+/// Answers with the value before, which was looked up for that.
 fn reply_old(context: &mut Context<'_>, old: Option<Text>) {
+    context.note_lookup(old.is_some());
     match old {
         Some(old) => context.reply.value(old),
         None => context.reply.null(),
@@ -235,7 +236,8 @@ pub(super) fn strlen(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     let key = Key::from(arguments.get(1));
     let mut count = 0;
     let mut note = |length, _: Part<'_>| count = length;
-    context.values().read(&key, |_| 0..0, &mut note);
+    let is_there = context.values().read(&key, |_| 0..0, &mut note);
+    context.note_lookup(is_there);
     context.reply.count(count);
     Ok(Next::Reply)
 }
@@ -278,9 +280,11 @@ pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let values = context.values();
     let reply = &mut *context.reply;
     let mut copy = |_, part: Part<'_>| reply.part(&part);
-    if !values.read(&key, move |length| part(length, first, last), &mut copy) {
+    let is_there = values.read(&key, move |length| part(length, first, last), &mut copy);
+    if !is_there {
         reply.bulk(b"");
     }
+    context.note_lookup(is_there);
     Ok(Next::Reply)
 }
 

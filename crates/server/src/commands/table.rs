@@ -1,6 +1,6 @@
 //! The table of commands.
 
-use super::reach::{KeyReach, Keys, NO_KEYS, Reach};
+use super::reach::{KeyReach, Keys, Reach};
 use super::rows::COMMANDS;
 use super::{Context, Outcome};
 use crate::apart::{LONG, LONG_WORDS, MANY};
@@ -97,11 +97,13 @@ impl Command {
         self.flags.contains(&"skip_slowlog")
     }
 
-    /// The positions of its keys.
-    pub(crate) fn keys(&self) -> &Keys {
+    /// The positions of its keys; none if it has no keys among its arguments.
+    #[inline]
+    pub(crate) fn keys(&self) -> &[Keys] {
         match &self.reach.keys {
-            KeyReach::At(keys) => keys,
-            _ => &NO_KEYS,
+            KeyReach::At(keys) | KeyReach::LookedAt(keys) => std::slice::from_ref(keys),
+            KeyReach::AtBoth(keys) => keys,
+            _ => &[],
         }
     }
 
@@ -136,9 +138,10 @@ impl Command {
         self.flags.contains(&"write") && !self.needs_memory()
     }
 
-    /// Whether the first argument is the only key.
+    /// Whether the command uses a key, and that is its first argument.
+    #[inline]
     pub(crate) fn has_one_key(&self) -> bool {
-        self.keys().last == 1
+        matches!(&self.reach.keys, KeyReach::At(keys) if keys.last == 1)
     }
 
     /// Whether the arguments are terms.
@@ -359,6 +362,20 @@ mod tests {
             assert!(numbered(number).is_some_and(|found| std::ptr::eq(found, command)));
         }
         assert!(seen.iter().all(|seen| *seen) && numbered(COUNT).is_none());
+    }
+
+    /// `COMMAND` shows them as one list, as in Redis before version 7.
+    #[test]
+    fn keys_of_two_kinds_are_beside_each_other() {
+        let mut count = 0;
+        for command in all() {
+            for pair in command.keys().windows(2) {
+                assert_eq!(pair[0].last + 1, pair[1].first, "{}", command.full_name);
+                assert_eq!((pair[0].step, pair[1].step), (1, 1));
+                count += 1;
+            }
+        }
+        assert!(count > 0);
     }
 
     #[test]

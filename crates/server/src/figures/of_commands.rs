@@ -114,7 +114,7 @@ pub(super) const FIGURES: &[Definition] = &[
         "keyspace_hits",
         "key_hits",
         COUNT,
-        "Values that were asked for and there",
+        "Lookups that found their key",
         |now| Some(now.server.figures.stripes.sum(|stripe| &stripe.hits).into()),
     ),
     one(
@@ -122,7 +122,7 @@ pub(super) const FIGURES: &[Definition] = &[
         "keyspace_misses",
         "key_misses",
         COUNT,
-        "Values that were asked for and not there",
+        "Lookups that did not find it",
         |now| {
             Some(
                 now.server

@@ -214,6 +214,14 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Clients,
+        "kept_client_buffers",
+        "kept_client_buffer_bytes",
+        BYTES,
+        "What buffers hold that clients at rest keep for some seconds",
+        |now| Some(now.server.clients.kept().into()),
+    ),
+    one(
+        Section::Clients,
         "max_client_buffers",
         "max_client_buffer_bytes",
         BYTES,

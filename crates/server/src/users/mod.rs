@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
-pub(crate) use user::{Denial, Selector, User};
+pub(crate) use user::{Selector, User};
 
 /// The user of a connection that has not said whose it is.
 pub(crate) const DEFAULT: &[u8] = b"default";

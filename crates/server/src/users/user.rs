@@ -4,7 +4,7 @@ use super::access::{Access, Interval, KeyRules};
 use super::names::Names;
 use super::password::Password;
 use super::permitted::Permitted;
-use super::{LONGEST_WORD, MOST_RULES, RuleError};
+use super::{LONGEST_WORD, MOST_RULES, Reason, RuleError};
 use crate::commands::{Command, KeyReach, interval_of};
 use crate::resp::Arguments;
 use std::sync::Arc;
@@ -22,15 +22,30 @@ pub(crate) struct Selector {
     rules: usize,
 }
 
-/// Why a user may not run a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denial<'a> {
+/// Why a user may not run a command. The greater one lacks less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Denial {
     Command,
-    /// A key; of a range that is not open as a whole, the words of its bounds.
-    Key(&'a [u8]),
     /// Every key would have to be open.
     AllKeys,
-    Mailbox(&'a [u8]),
+    /// The key at this place among the arguments; of a range that is not open as a whole, its first
+    /// bound.
+    Key(usize),
+    /// The mailbox that the first argument names.
+    Mailbox,
+}
+
+impl Denial {
+    /// What kind of thing is refused, and which.
+    pub(crate) fn about(self, command: &Command, arguments: Arguments<'_>) -> (Reason, Vec<u8>) {
+        let (reason, object) = match self {
+            Self::Command => (Reason::Command, command.full_name.as_bytes()),
+            Self::AllKeys => (Reason::Key, &b"*"[..]),
+            Self::Key(at) => (Reason::Key, arguments.get(at)),
+            Self::Mailbox => (Reason::Mailbox, arguments.get(1)),
+        };
+        (reason, object.to_vec())
+    }
 }
 
 impl Selector {
@@ -119,22 +134,20 @@ impl Selector {
             && self.mailboxes.are_all()
     }
 
-    fn check<'a>(
-        &self,
-        command: &'static Command,
-        arguments: Arguments<'a>,
-    ) -> Result<(), Denial<'a>> {
+    fn check(&self, command: &'static Command, arguments: Arguments<'_>) -> Result<(), Denial> {
         // Anybody may say who he is, and leave.
         if !command.flags.contains(&"no_auth") && !self.permitted.allow(command, arguments) {
             return Err(Denial::Command);
         }
         match &command.reach.keys {
             KeyReach::None | KeyReach::Seen => (),
-            KeyReach::At(keys) => {
-                let access = keys.access(arguments);
-                for key in keys.of(arguments) {
-                    if !self.keys.allow(access, key) {
-                        return Err(Denial::Key(key));
+            KeyReach::At(_) | KeyReach::AtBoth(_) | KeyReach::LookedAt(_) => {
+                for keys in command.keys() {
+                    let access = keys.access(arguments);
+                    for at in keys.places(arguments) {
+                        if !self.keys.allow(access, arguments.get(at)) {
+                            return Err(Denial::Key(at));
+                        }
                     }
                 }
             }
@@ -143,7 +156,7 @@ impl Selector {
                 if let Some(interval) = interval_of(arguments)
                     && !self.keys.allow_all_in(*access, &interval)
                 {
-                    return Err(Denial::Key(arguments.get(1)));
+                    return Err(Denial::Key(1));
                 }
             }
             KeyReach::Every(access) => {
@@ -153,7 +166,7 @@ impl Selector {
             }
         }
         if command.reach.mailbox && !self.mailboxes.allow(arguments.get(1)) {
-            return Err(Denial::Mailbox(arguments.get(1)));
+            return Err(Denial::Mailbox);
         }
         Ok(())
     }
@@ -348,17 +361,16 @@ impl User {
     /// # Errors
     ///
     /// What the selector lacks that lacks the least.
-    pub(crate) fn check<'a>(
+    pub(crate) fn check(
         &self,
         command: &'static Command,
-        arguments: Arguments<'a>,
-    ) -> Result<(), Denial<'a>> {
+        arguments: Arguments<'_>,
+    ) -> Result<(), Denial> {
         let mut denial = Denial::Command;
         for selector in &self.selectors {
             match selector.check(command, arguments) {
                 Ok(()) => return Ok(()),
-                Err(Denial::Command) => (),
-                Err(other) => denial = other,
+                Err(other) => denial = denial.max(other),
             }
         }
         Err(denial)

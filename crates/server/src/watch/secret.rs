@@ -12,21 +12,25 @@ pub(super) fn is_secret(command: &str, arguments: Arguments<'_>, at: usize) -> b
         // The two words behind AUTH, which is not the first word.
         "hello" => (2..at).rev().take(2).any(|before| is(before, b"auth")),
         "acl|setuser" => at >= 2,
-        "acl|dryrun" => {
-            let inner = arguments.behind(3.min(arguments.len()));
-            at >= 3 && inner.len() > 0 && is_secret(&name_of(inner), inner, at - 3)
-        }
+        "acl|dryrun" => is_inner_secret(arguments, 3, at),
+        "command|getkeys" | "command|getkeysandflags" => is_inner_secret(arguments, 2, at),
         // The value of this parameter, and of any that may be a misspelling of it.
         "config|set" => at >= 3 && at % 2 == 1 && !is_harmless(arguments.get(at - 1)),
         _ => false,
     }
 }
 
+/// The same for a command that begins at an argument of another.
+fn is_inner_secret(arguments: Arguments<'_>, first: usize, at: usize) -> bool {
+    let inner = arguments.behind(first);
+    at >= first && inner.len() > 0 && is_secret(&name_of(inner), inner, at - first)
+}
+
 /// The name of a command that is an argument of another.
 fn name_of(arguments: Arguments<'_>) -> String {
     let lower = |at: usize| String::from_utf8_lossy(arguments.get(at)).to_ascii_lowercase();
     match lower(0) {
-        name if matches!(&name[..], "acl" | "config") && arguments.len() > 1 => {
+        name if matches!(&name[..], "acl" | "command" | "config") && arguments.len() > 1 => {
             format!("{name}|{}", lower(1))
         }
         name => name,
@@ -43,27 +47,18 @@ fn is_harmless(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
-    use crate::resp::RequestParser;
+    use crate::resp::with_line;
 
     /// The words of a command of which no one may see those that are in capitals.
     fn check(line: &str) {
-        let mut parser = RequestParser::new(&Limits::default());
-        let request = format!("{line}\r\n").into_bytes();
-        parser
-            .parse(&request)
-            .expect("a request")
-            .expect("a whole one");
-        let arguments = parser.arguments(&request);
-        let name = name_of(arguments);
-        for (at, word) in line.split(' ').enumerate() {
-            let is_capital = word.contains("SECRET");
-            assert_eq!(
-                is_secret(&name, arguments, at),
-                is_capital,
-                "{line}: {word}"
-            );
-        }
+        with_line(line, |arguments| {
+            let name = name_of(arguments);
+            for (at, word) in line.split(' ').enumerate() {
+                let is_capital = word.contains("SECRET");
+                let is_hidden = is_secret(&name, arguments, at);
+                assert_eq!(is_hidden, is_capital, "{line}: {word}");
+            }
+        });
     }
 
     #[test]
@@ -81,6 +76,11 @@ mod tests {
                 .as_str(),
             "acl dryrun me auth SECRET",
             "acl dryrun me acl setuser SECRET SECRET",
+            "acl dryrun",
+            "command getkeys auth SECRET",
+            "command getkeys acl setuser SECRET SECRET",
+            "command getkeys get me",
+            "command getkeysandflags hello 3 auth SECRET SECRET",
             "acl getuser me",
             "config set requirepass SECRET",
             "config set maxmemory 1 requirepass SECRET timeout 1",

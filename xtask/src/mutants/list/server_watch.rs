@@ -21,7 +21,92 @@ const fn operate(filter: &'static str) -> Checker {
     }
 }
 
+/// A test over a socket.
+const fn over_socket(test: &'static str, filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-cli",
+        target: Target::Test(test),
+        filter,
+    }
+}
+
+/// Redis's own suite.
+const SUITE: Checker = over_socket("e2e_redis_suite", "the_suite_of_redis");
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "server_keeps_the_buffers_of_clients_at_rest",
+        file: "crates/server/src/memory.rs",
+        original: "        shelf::look(&server.clients);\n",
+        replacement: "",
+        why: "Clients that have sent one command hold 16 KiB each for as long as they stay.",
+        checker: SUITE,
+        hangs: false,
+    },
+    Mutant {
+        name: "server_keeps_a_buffer_as_large_as_it_was_once",
+        file: "crates/server/src/connection.rs",
+        original: "            if input.capacity() / needed >= LEAST_FULL {",
+        replacement: "            if needed / input.capacity() >= LEAST_FULL {",
+        why: "A client that has sent one long command keeps its buffer while it sends short ones.",
+        checker: SUITE,
+        hangs: false,
+    },
+    Mutant {
+        name: "server_mixes_up_buffers_of_clients_at_rest",
+        file: "crates/server/src/shelf.rs",
+        original: "        if place.uses != ticket.uses {",
+        replacement: "        if place.uses == u64::MAX {",
+        why: "A client takes the buffer that another has left.",
+        checker: unit("its_own_buffer_back"),
+        hangs: false,
+    },
+    Mutant {
+        name: "touch_is_no_use_of_a_key",
+        file: "crates/server/src/commands/keys.rs",
+        original: "        note_access(context.server, context.session.database, key.as_bytes());\n",
+        replacement: "",
+        why: "Keys that are kept alive by TOUCH are evicted.",
+        checker: operate("looks_at_keys"),
+        hangs: false,
+    },
+    Mutant {
+        name: "looks_that_find_nothing_are_no_misses",
+        file: "crates/server/src/commands/mod.rs",
+        original: "            &stripe.misses\n",
+        replacement: "            &stripe.hits\n",
+        why: "An operator sees that every key is found.",
+        checker: operate("lookups_count"),
+        hangs: false,
+    },
+    Mutant {
+        name: "copy_takes_the_place_of_a_value_unasked",
+        file: "crates/server/src/commands/copy.rs",
+        original: "                match value.take_if(|_| stored) {",
+        replacement: "                match value.take() {",
+        why: "COPY without REPLACE destroys a value.",
+        checker: over_socket("e2e_conformance", "replies_equal"),
+        hangs: false,
+    },
+    Mutant {
+        name: "a_dry_run_overlooks_heirs",
+        file: "crates/server/src/commands/ets/dry_run.rs",
+        original: "            heirs.find_map(|heir| mailbox(&heir))",
+        replacement: "            heirs.next().and(None)",
+        why: "ACL DRYRUN says that a user may do what the server refuses.",
+        checker: over_socket("e2e_users", "a_dry_run"),
+        hangs: false,
+    },
+    Mutant {
+        name: "a_monitor_that_has_ended_holds_memory",
+        file: "crates/server/src/watch/monitor.rs",
+        original: "        self.feed.close();\n",
+        replacement: "        self.feed.client.set_feed(0);\n",
+        why: "A client counts lines that were shown just after its MONITOR ended, and is closed for them.",
+        checker: unit("a_feed_that_has_ended"),
+        hangs: false,
+    },
     Mutant {
         name: "watch_shows_a_password",
         file: "crates/server/src/watch/secret.rs",

@@ -260,7 +260,7 @@ pub(super) fn answer_in_slices(
 }
 
 /// Reads a term in the external format, if it begins like that, or as text.
-fn read(bytes: &[u8], limits: &Limits) -> Result<Term, Box<dyn Display>> {
+pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Term, Box<dyn Display>> {
     if bytes.first() == Some(&ETF) {
         return Term::from_etf(bytes, limits).map_err(|error| Box::new(error) as _);
     }

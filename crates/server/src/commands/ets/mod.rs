@@ -6,6 +6,7 @@
 //! | `whole` | commands about a table: making, naming, owning, ending one |
 //! | `rows` | rows by their keys, counters, steps |
 //! | `search` | match specifications and patterns, chunks |
+//! | `dry_run` | what a user may use, for `ACL DRYRUN` |
 //! | `writing` | terms in replies, large ones in slices |
 //! | `file` | tables in files |
 //!
@@ -14,6 +15,7 @@
 //! connection's.
 
 mod call;
+mod dry_run;
 mod file;
 mod rows;
 mod search;
@@ -25,6 +27,7 @@ use crate::clients::Client;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use call::Format;
+pub(super) use dry_run::denial;
 pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;

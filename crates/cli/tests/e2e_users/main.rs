@@ -1,5 +1,7 @@
 //! Users: what a real Redis 7.0 lets them do, and what only Tremula has.
 
+mod hidden;
+#[path = "../support/mod.rs"]
 mod support;
 
 use rand::rngs::StdRng;
@@ -10,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::resp::{Connection, bulk, elements, encode};
+use support::resp::{Connection, elements, encode};
 use support::{PATIENCE, Server};
 
 /// Users that are made at random, and rules of each.
@@ -116,6 +118,8 @@ const TRIED: &[&str] = &[
     "setnx KEY v",
     "getset KEY v",
     "getdel KEY",
+    "copy KEY KEY",
+    "touch KEY KEY",
     "mget KEY KEY",
     "mset KEY v KEY v",
     "incr KEY",
@@ -389,170 +393,6 @@ fn a_stranger_gets_little_room() {
     assert_eq!(known.text("auth secret"), "+OK\r\n");
     let many = vec!["x"; 100];
     assert_eq!(known.call(&[&["del"][..], &many].concat()), b":0\r\n");
-}
-
-fn set(connection: &mut Connection, keys: &[&str]) {
-    for key in keys {
-        assert_eq!(connection.call(&["set", key, key]), b"+OK\r\n");
-    }
-}
-
-fn listed(reply: &[u8]) -> Vec<String> {
-    let texts = elements(reply).into_iter().map(|element| bulk(&element));
-    texts
-        .map(|text| String::from_utf8(text).expect("text"))
-        .collect()
-}
-
-/// Keys outside of a user's ranges and patterns are as if they were not there.
-#[test]
-fn hidden_keys_are_neither_returned_nor_counted() {
-    // So short a turn that every command is interrupted among the hidden keys.
-    let tremula = Server::tremula(&["--threads", "1", "--turn", "10us"]);
-    let mut all = tremula.connect();
-    set(&mut all, &["a1", "b1", "b2", "b3", "c1", "d1", "e1", "e2"]);
-    for number in 0..2000 {
-        set(
-            &mut all,
-            &[&format!("hidden{number}"), &format!("z{number}")],
-        );
-    }
-    let rules = "acl setuser some on nopass +@all %R:[b2,(c %R~e* %W:[d,(e";
-    assert_eq!(all.text(rules), "+OK\r\n");
-    all.text("acl setuser other on >pw");
-    let mut some = tremula.connect();
-    assert_eq!(some.text("auth some x"), "+OK\r\n");
-    for (command, expected) in [
-        ("range - +", &["b2", "b3", "e1", "e2"][..]),
-        ("range - + limit 3", &["b2", "b3", "e1"]),
-        ("range + - rev limit 3", &["e2", "e1", "b3"]),
-        ("range [b3 [e1 withvalues", &["b3", "b3", "e1", "e1"]),
-        ("range [b2 (c snapshot", &["b2", "b3"]),
-        ("keys *", &["b2", "b3", "e1", "e2"]),
-        ("keys h*", &[]),
-        ("first", &["b2", "b2"]),
-        ("last", &["e2", "e2"]),
-        ("next b3", &["e1", "e1"]),
-        ("prev e1", &["b3", "b3"]),
-        ("prev hidden7", &["e2", "e2"]),
-    ] {
-        assert_eq!(listed(&some.call(&words(command))), expected, "{command}");
-    }
-    for (command, expected) in [
-        ("dbsize", ":4\r\n"),
-        ("next e2", "*-1\r\n"),
-        ("prev b2", "*-1\r\n"),
-        ("get b2", "$2\r\nb2\r\n"),
-        ("get b1", REFUSED),
-        ("get d1", REFUSED),
-        ("mget b2 c1", REFUSED),
-        ("set b2 x", REFUSED),
-        ("set d9 x", "+OK\r\n"),
-        ("set d9 x get", REFUSED),
-        ("range [b2 [c snapshot", REFUSED),
-        ("delrange [d (f", REFUSED),
-        ("delrange - +", REFUSED),
-        ("flushdb", REFUSED),
-        ("flushall", REFUSED),
-        ("shape", REFUSED),
-        ("delrange [d2 (e", ":1\r\n"),
-        (
-            "delrange x y",
-            "-ERR min or max not valid string range item\r\n",
-        ),
-    ] {
-        assert_eq!(some.text(command), expected, "{command}");
-    }
-    // A scan ends, shows each key once, and its pages are full of what is shown.
-    let (mut cursor, mut seen) = ("0".to_owned(), Vec::new());
-    loop {
-        let reply = elements(&some.call(&["scan", &cursor, "count", "3"]));
-        cursor = String::from_utf8(bulk(&reply[0])).expect("a number");
-        let page = listed(&reply[1]);
-        assert!(cursor == "0" || page.len() == 3, "{page:?}");
-        seen.extend(page);
-        if cursor == "0" {
-            break;
-        }
-    }
-    assert_eq!(seen, ["b2", "b3", "e1", "e2"]);
-    assert_eq!(all.text("dbsize"), ":4008\r\n");
-}
-
-const REFUSED: &str =
-    "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n";
-
-fn words(command: &str) -> Vec<&str> {
-    command.split(' ').collect()
-}
-
-/// Tables and mailboxes outside of a user's patterns are refused under any name, and not listed.
-#[test]
-fn hidden_tables_and_mailboxes_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = folder.path().to_str().expect("a path");
-    let tremula = Server::tremula(&["--threads", "1", "--table-directory", directory]);
-    let mut all = tremula.connect();
-    for name in ["mine", "theirs"] {
-        all.text(&format!("ets.new {name}"));
-        all.text(&format!("ets.insert {name} {{1,2}}"));
-        all.text(&format!("mailbox.new {name}"));
-    }
-    all.text("acl setuser some on nopass >pw +@all tables:mi* mailboxes:mi*");
-    all.text("acl setuser some nopass");
-    all.text("acl setuser other on >pw");
-    let identifier = bulk(&all.call(&["ets.whereis", "theirs"]));
-    let mut some = tremula.connect();
-    assert_eq!(some.text("auth some x"), "+OK\r\n");
-    for command in [
-        "ets.lookup theirs 1",
-        "ets.new theirs2",
-        "ets.rename mine yours",
-        "ets.delete theirs",
-        "ets.info theirs",
-        "ets.whereis theirs",
-        "ets.select theirs [{'_',[],['$_']}]",
-        "ets.new mine2 {heir,theirs,x}",
-        "ets.give_away mine theirs x",
-        "ets.tab2file mine file",
-        "ets.file2tab file",
-        "mailbox.send theirs x",
-        "mailbox.recv theirs",
-        "mailbox.len theirs",
-        "mailbox.new theirs3",
-        "mailbox.drop theirs",
-        "get x",
-    ] {
-        let reply = some.text(command);
-        assert!(reply.starts_with("-NOPERM "), "{command}: {reply}");
-    }
-    let by_identifier = some.call(&[&b"ets.lookup"[..], &identifier, b"1"]);
-    assert!(by_identifier.starts_with(b"-NOPERM "), "by its identifier");
-    for (command, expected) in [
-        ("ets.all", "$6\r\n[mine]\r\n"),
-        ("ets.lookup mine 1", "$7\r\n[{1,2}]\r\n"),
-        ("ets.new mine3", "$5\r\nmine3\r\n"),
-        ("mailbox.send mine x", ":1\r\n"),
-        ("mailbox.recv mine", "$1\r\nx\r\n"),
-    ] {
-        assert_eq!(some.text(command), expected, "{command}");
-    }
-    // A continuation leads to no other table.
-    all.text("ets.insert theirs [{2,2},{3,3}]");
-    let chunk = bulk(&all.call(&["ets.select", "theirs", "[{'_',[],['$_']}]", "1"]));
-    let chunk = String::from_utf8(chunk).expect("text");
-    let place = chunk.find("],{").map(|at| &chunk[at + 2..chunk.len() - 1]);
-    let place = place.unwrap_or_else(|| panic!("no continuation in {chunk}"));
-    let reply = some.call(&["ets.select", place]);
-    assert!(reply.starts_with(b"-NOPERM "), "{}", reply.escape_ascii());
-    let log = all.call(&["acl", "log", "100"]);
-    for reason in ["table", "mailbox", "key"] {
-        let entry = format!("${}\r\n{reason}\r\n", reason.len());
-        let is_there = log
-            .windows(entry.len())
-            .any(|part| part == entry.as_bytes());
-        assert!(is_there, "{reason}");
-    }
 }
 
 /// The end of a connection that the server closes.
