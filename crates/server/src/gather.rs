@@ -33,6 +33,11 @@ const GAP: usize = 300;
 /// together, one fewer may do. Of two threads that are busy for .55 of the time, each spends some
 /// of it on waking up and on waiting for a processor, so the sum is more than one thread will need.
 /// Whether it is too much, the try shows.
+///
+/// `docs/results/notes.md` has the measurement. Commands that come one at a time keep two threads
+/// busy for up to half of the time each, and one thread serves them as well: a lower limit would
+/// leave them on two. A load that keeps two threads busy for .6 of the time or more needs both. In
+/// between, pipelines may need both too, and then the one thread is [`CROWDED`] at once.
 const FREE: usize = 550;
 
 /// How many looks in a row must be calm before clients gather.
