@@ -87,7 +87,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "let mut rows: Vec<_> = newest.map(|kept| self.row(key, &kept)).collect();\n        rows.reverse();",
         replacement: "let rows: Vec<_> = newest.map(|kept| self.row(key, &kept)).collect();",
         why: "Rows that a list adds to a key of a bag are in another order after a restart.",
-        checker: AGAIN,
+        checker: checker("effects", "a_bag_reports"),
         hangs: false,
     },
     Mutant {
