@@ -272,8 +272,8 @@ fn effects_may_be_applied_to_a_later_state() {
     }
 }
 
-/// Fails if rows that are added to a key of a bag are reported with all others, in another order, or
-/// as if they came behind more or fewer rows.
+/// Fails if rows that are added to a key of a bag are reported with all others, in another order,
+/// or as if they came behind more or fewer rows.
 #[test]
 fn a_bag_reports_the_rows_that_are_added() {
     for kind in [Kind::Bag, Kind::DuplicateBag] {

@@ -141,13 +141,19 @@ fn numbers_drawn_in_the_sink_have_the_order_of_effect() {
         let mut made = Numbered::new(&next);
         let table = tables.noting(&mut made).create("t", options.clone());
         let table = table.unwrap();
-        let write = |round: i64, thread: i64| {
+        let ready = AtomicU64::new(0);
+        let write = |round: i64, number: i64| {
+            // All begin at once.
+            ready.fetch_add(1, Ordering::SeqCst);
+            while ready.load(Ordering::SeqCst) < ((round + 1) * THREADS) as u64 {
+                thread::yield_now();
+            }
             let mut sink = Numbered::new(&next);
-            let seed = (round * THREADS + thread) as u64;
+            let seed = (round * THREADS + number) as u64;
             let mut random = StdRng::seed_from_u64(seed);
             for write in 0..WRITES {
                 // Marks differ in all threads.
-                let mark = ((round * WRITES + write) * THREADS + thread) * 1_000_000;
+                let mark = ((round * WRITES + write) * THREADS + number) * 1_000_000;
                 random_write(&table, &mut sink, &mut random, mark);
             }
             sink.effects
@@ -157,7 +163,7 @@ fn numbers_drawn_in_the_sink_have_the_order_of_effect() {
         for round in 0..ROUNDS {
             thread::scope(|scope| {
                 let threads: Vec<_> = (0..THREADS)
-                    .map(|thread| scope.spawn(move || write(round, thread)))
+                    .map(|number| scope.spawn(move || write(round, number)))
                     .collect();
                 for thread in threads {
                     effects.extend(thread.join().unwrap());
