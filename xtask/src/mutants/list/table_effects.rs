@@ -28,15 +28,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "effect_behind_the_lock",
-        file: "crates/table/src/table/store/hashed.rs",
-        original: "        note.removed(key);\n        drop(shard);",
-        replacement: "        drop(shard);\n        note.removed(key);",
-        why: "A removal's effect gets its number when another thread may have put the key again.",
-        checker: ORDER,
-        hangs: false,
-    },
-    Mutant {
         name: "effect_behind_the_gate",
         file: "crates/table/src/table/note.rs",
         original: "        if let Some(sink) = &mut self.notes.sink {\n            sink.end();",
