@@ -17,6 +17,7 @@
 //! distribution, and those of one eviction are from different places. The bias that is left: a key
 //! that is inserted behind the slow walkers has a round before they come to it.
 
+use crate::effects::{Effects, Journal};
 use crate::keyspace::Keyspace;
 use crate::value_cache::ValueCache;
 use crate::values::Values;
@@ -278,7 +279,12 @@ impl Evictor {
     }
 
     /// Evicts one key with its value. Returns `false` if there are no keys. O(samples · log n).
-    pub(crate) fn evict(&self, keyspace: &Keyspace, cache: Option<&ValueCache>) -> bool {
+    pub(crate) fn evict(
+        &self,
+        keyspace: &Keyspace,
+        cache: Option<&ValueCache>,
+        journal: Option<&Journal>,
+    ) -> bool {
         let mut sweep = self.sweep.lock();
         loop {
             if !sweep.look(self, keyspace) && sweep.pool.is_empty() {
@@ -295,9 +301,11 @@ impl Evictor {
             let values = Values {
                 keyspace,
                 cache,
+                journal,
                 number: best.database,
             };
-            let removed = keyspace.database(best.database).remove(&best.key);
+            let database = keyspace.database(best.database);
+            let removed = database.remove(&mut Effects::new(journal), &best.key);
             if values.dropped(removed) {
                 if self.wants_accesses() {
                     self.accesses.forget(best.database, best.key.as_bytes());
@@ -493,9 +501,11 @@ mod tests {
         for number in 0..KEYS {
             let key = number.to_be_bytes();
             let database = number as usize % 2;
-            store
-                .database(database)
-                .insert(Key::from(&key[..]), Value::from(&b"v"[..]));
+            store.database(database).insert(
+                &mut Effects::new(None),
+                Key::from(&key[..]),
+                Value::from(&b"v"[..]),
+            );
             note(&store, number);
         }
         store

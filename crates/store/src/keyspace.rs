@@ -1,19 +1,17 @@
 //! The databases, each one ordered index.
 
+use crate::database::Database;
 use crate::engines::{self, UnfitEngine};
 use crate::{Key, Value};
 use std::ops::Bound;
-use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH, OrderedIndex};
+use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH};
 
 /// The number of databases that `SELECT` chooses from. Redis's default, which its clients know.
 pub const DATABASES: usize = 16;
 
-/// One database.
-pub type Database = dyn OrderedIndex<Key, Value>;
-
 /// All databases of a server.
 pub struct Keyspace {
-    databases: Vec<Box<Database>>,
+    databases: Vec<Database>,
 }
 
 impl Keyspace {
@@ -25,19 +23,21 @@ impl Keyspace {
     pub fn new(engine: Engine) -> Result<Self, UnfitEngine> {
         engines::check(engine)?;
         Ok(Self {
-            databases: (0..DATABASES).map(|_| engine.create()).collect(),
+            databases: (0..DATABASES as u8)
+                .map(|number| Database::new(number, engine.create()))
+                .collect(),
         })
     }
 
     /// The database with this number, which must be less than [`DATABASES`].
     #[must_use]
     pub fn database(&self, number: usize) -> &Database {
-        &*self.databases[number]
+        &self.databases[number]
     }
 
     /// Every database, by number.
     pub fn databases(&self) -> impl Iterator<Item = &Database> {
-        self.databases.iter().map(|database| &**database)
+        self.databases.iter()
     }
 }
 
@@ -148,6 +148,7 @@ pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Key>, Bound<Key>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effects::Effects;
     use proptest::prelude::*;
     use tremula_index::{Facts, Keys, Scans};
 
@@ -168,7 +169,9 @@ mod tests {
         let keyspace = Keyspace::new(engine).expect("a fit engine");
         for number in 0..keys {
             let key = Key::from(&number.to_be_bytes()[..]);
-            keyspace.database(0).insert(key, Value::from(&b""[..]));
+            keyspace
+                .database(0)
+                .insert(&mut Effects::new(None), key, Value::from(&b""[..]));
         }
         keyspace
     }
@@ -228,7 +231,11 @@ mod tests {
                 let mut walk = everything(direction, usize::MAX);
                 let mut seen = 0;
                 while walk.next(database).is_some() {
-                    database.remove_range(KeyRange::all());
+                    database.remove_range(
+                        &mut Effects::new(None),
+                        Bound::Unbounded,
+                        Bound::Unbounded,
+                    );
                     seen += 1;
                 }
                 assert_eq!(seen, keys, "{direction:?}");
@@ -245,7 +252,8 @@ mod tests {
         let mut walk = everything(Direction::Ascending, usize::MAX);
         let mut seen = 0;
         while walk.next(database).is_some() {
-            database.insert(Key::from(&[u8::MAX][..]), Value::from(&b""[..]));
+            let (key, value) = (Key::from(&[u8::MAX][..]), Value::from(&b""[..]));
+            database.insert(&mut Effects::new(None), key, value);
             seen += 1;
         }
         assert_eq!(seen, ONE_MOMENT);

@@ -2,11 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod cursors;
+mod database;
+mod disk;
+mod effects;
 mod engines;
 mod eviction;
 mod key;
 mod keyspace;
 mod mailboxes;
+mod recover;
 mod small_bytes;
 mod snapshots;
 mod store;
@@ -17,18 +21,21 @@ mod value_cache;
 mod values;
 
 pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
+pub use database::Database;
+pub use disk::{FileFailure, Folder, RecoverError, SaveError, Saved, SnapshotError};
+pub use effects::{BadRecord, Effects, Unlogged};
 pub use engines::{UnfitEngine, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
 pub use key::Key;
-pub use keyspace::{
-    DATABASES, Database, Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot,
-};
+pub use keyspace::{DATABASES, Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, Post};
+pub use recover::{Progress, Recovered};
 pub use small_bytes::INLINE_BYTES;
 pub use snapshots::{Held, Snapshots};
 pub use store::{OpenError, Store, StoreConfig};
 pub use table_owner::TableOwner;
 pub use tremula_index::{Direction, Engine, KeyRange, Update};
+pub use tremula_log::{Log, Sequence, Stopped};
 pub use tremula_shard::Strategy;
 pub use value::Value;
 pub use value_cache::{CACHED_FROM, CacheSettings, LEAST_CACHE};

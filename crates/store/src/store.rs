@@ -2,9 +2,12 @@
 
 use crate::Key;
 use crate::cursors::{CursorQuotas, Cursors};
+use crate::database::Database;
+use crate::disk::RecoverError;
+use crate::effects::{Effects, Journal, Unlogged};
 use crate::engines::UnfitEngine;
 use crate::eviction::{EvictionSettings, Evictor, Policy};
-use crate::keyspace::{Database, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::mailboxes::{MailboxQuotas, Mailboxes};
 use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
@@ -87,6 +90,9 @@ pub enum OpenError {
     /// The engine cannot keep the store's promises.
     #[error(transparent)]
     Engine(#[from] UnfitEngine),
+    /// What is on the disk cannot be made a store again.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
     /// The operating system refused the cache's worker threads.
     #[error("cannot start the cache: {0}")]
     Cache(#[from] tremula_shard::StartError),
@@ -102,6 +108,7 @@ pub struct Store {
     snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
     evictor: Evictor,
+    pub(crate) journal: Option<Journal>,
 }
 
 impl Store {
@@ -120,6 +127,7 @@ impl Store {
             snapshots: Arc::default(),
             cursors: Mutex::new(Cursors::new(config.cursors)),
             evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
+            journal: None,
         })
     }
 
@@ -144,8 +152,40 @@ impl Store {
         Values {
             keyspace: &self.keyspace,
             cache: self.cache.as_ref(),
+            journal: self.journal.as_ref(),
             number,
         }
+    }
+
+    /// Runs `write` with the [`Effects`] that every write needs, and sees to it that the log gets
+    /// them. Without a log it only runs it.
+    ///
+    /// The effects are in the log, and on the way to the disk, once somebody has called
+    /// [`forward`](Self::forward); call it before you wait for them.
+    ///
+    /// ```
+    /// use tremula_store::{Engine, Key, Store, StoreConfig, Value};
+    ///
+    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
+    /// let (key, value) = (Key::from(&b"tree"[..]), Value::from(&b"aspen"[..]));
+    /// let old = store.commit(|effects| store.database(0).insert(effects, key, value))?;
+    /// assert!(old.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Unlogged`] if the log takes nothing more, or its disk is full. Then `write` has not run.
+    #[inline]
+    pub fn commit<R>(&self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Unlogged> {
+        let journal = self.journal.as_ref();
+        if let Some(journal) = journal {
+            journal.admit()?;
+        }
+        let mut effects = Effects::new(journal);
+        let written = write(&mut effects);
+        effects.submit();
+        Ok(written)
     }
 
     /// Every table.
@@ -193,8 +233,10 @@ impl Store {
     /// Evicts one key with its value, by the configured policy. Returns `false` if no key is left,
     /// or keys are not evicted.
     pub fn evict_one(&self) -> bool {
-        self.evictor()
-            .is_some_and(|evictor| evictor.evict(&self.keyspace, self.cache.as_ref()))
+        self.evictor().is_some_and(|evictor| {
+            let journal = self.journal.as_ref();
+            evictor.evict(&self.keyspace, self.cache.as_ref(), journal)
+        })
     }
 
     /// Frees what the databases have unlinked, as far as no thread is inside them. They do this by
@@ -206,7 +248,7 @@ impl Store {
         for database in self.keyspace.databases() {
             for _ in 0..TURNS {
                 reclaim::turn_next();
-                database.contains_key(&key);
+                let _ = database.contains_key(&key);
             }
         }
         if let Some(cache) = &self.cache {

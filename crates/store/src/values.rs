@@ -4,7 +4,9 @@
 //! answered. A thread that comes in between finds the number in the index and nothing in the cache,
 //! and removes the key.
 
-use crate::keyspace::{Database, Keyspace};
+use crate::database::Database;
+use crate::effects::{Effects, Journal};
+use crate::keyspace::Keyspace;
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
 use crate::{Key, Value};
 use bytes::Bytes;
@@ -16,6 +18,8 @@ use tremula_index::Update;
 pub struct Values<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) cache: Option<&'a ValueCache>,
+    /// For the removal of keys whose values the cache has evicted.
+    pub(crate) journal: Option<&'a Journal>,
     pub(crate) number: usize,
 }
 
@@ -175,10 +179,15 @@ impl<'a> Values<'a> {
     }
 
     /// Changes a key's value by its bytes. A value that is put lies in the index.
-    pub fn update(&self, key: Key, change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>) {
+    pub fn update(
+        &self,
+        effects: &mut Effects<'_>,
+        key: Key,
+        change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>,
+    ) {
         let mut evicted = Evicted::new();
         let mut replaced = None;
-        self.database().update(key, &mut |current| {
+        self.database().update(effects, key, &mut |current| {
             let number = current.and_then(Value::cached);
             let (Some(number), Some(cache)) = (number, self.cache) else {
                 return change(current.map(|value| &**value));
@@ -202,9 +211,15 @@ impl<'a> Values<'a> {
 
     /// Puts `new` in the place of the value `old`, which was under this key, or of no value. Fails
     /// if the key has got another value since, and returns `new`.
-    pub fn replace(&self, key: Key, old: Option<&Value>, new: Value) -> Result<(), Value> {
+    pub fn replace(
+        &self,
+        effects: &mut Effects<'_>,
+        key: Key,
+        old: Option<&Value>,
+        new: Value,
+    ) -> Result<(), Value> {
         let mut new = Some(new);
-        self.database().update(key, &mut |current| {
+        self.database().update(effects, key, &mut |current| {
             let is_old = match (current, old) {
                 (Some(current), Some(old)) => current.is_same(old),
                 (None, None) => true,
@@ -226,6 +241,7 @@ impl<'a> Values<'a> {
     /// [`TooLong`] if the value would be longer than `limit`.
     pub fn append(
         &self,
+        effects: &mut Effects<'_>,
         key: Key,
         suffix: &[u8],
         limit: usize,
@@ -235,7 +251,8 @@ impl<'a> Values<'a> {
         let mut length = Ok(0);
         let mut long = None;
         let id_key = self.cache.map(|_| key.clone());
-        self.database().update(key, &mut |current| {
+        let database = self.database();
+        database.update_noting(effects, key, &mut |effects, current| {
             let cached = current.and_then(Value::cached);
             let mut bytes = None;
             if let (Some(cache), Some(number), Some(key)) = (self.cache, cached, &id_key) {
@@ -247,6 +264,8 @@ impl<'a> Values<'a> {
                 match cache.append(id, suffix, limit, &mut evicted) {
                     Appended::To(appended) => {
                         length = Ok(appended);
+                        let offset = appended - suffix.len();
+                        effects.tail(database.number(), key, offset, suffix);
                         return Update::Keep;
                     }
                     Appended::TooLong => {
@@ -269,6 +288,10 @@ impl<'a> Values<'a> {
                 && length >= cache.from
                 && let Some(number) = cache.begin(self.number, key, [front, suffix], &mut evicted)
             {
+                if effects.are_logged() {
+                    let whole = Value::from([front, suffix].concat());
+                    effects.put(database.number(), key, &whole);
+                }
                 return Update::Put(Value::in_cache(number));
             }
             if let (Some(value), None) = (current, cached)
@@ -295,14 +318,14 @@ impl<'a> Values<'a> {
     }
 
     fn forget_one(&self, database: usize, key: &Key, number: u64) {
+        let mut effects = Effects::new(self.journal);
         let database = self.keyspace.database(database);
-        database.update(
-            key.clone(),
-            &mut |current| match current.and_then(Value::cached) {
-                Some(other) if other == number => Update::Remove,
-                _ => Update::Keep,
-            },
-        );
+        database.update(&mut effects, key.clone(), &mut |current| match current
+            .and_then(Value::cached)
+        {
+            Some(other) if other == number => Update::Remove,
+            _ => Update::Keep,
+        });
     }
 }
 

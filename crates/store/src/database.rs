@@ -1,0 +1,298 @@
+//! One database: an index that is read by anyone, and written with [`Effects`] only.
+
+use crate::effects::Effects;
+use crate::effects::record::What;
+use crate::{Key, Value};
+use std::ops::{Bound, ControlFlow};
+use tremula_index::{Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transactional, Update};
+
+/// One database: keys in order, each with a value.
+///
+/// Reading is free; every write takes the [`Effects`] of a [`commit`](crate::Store::commit). Each
+/// operation on one key is linearizable, and so are [`remove_range`](Self::remove_range) and the
+/// operations on several keys at once, if the engine is
+/// [transactional](tremula_index::Facts::transactional); otherwise these are a step for each key.
+pub struct Database {
+    number: u8,
+    index: Box<dyn OrderedIndex<Key, Value>>,
+}
+
+/// Reading.
+impl Database {
+    pub(crate) fn new(number: u8, index: Box<dyn OrderedIndex<Key, Value>>) -> Self {
+        Self { number, index }
+    }
+
+    /// The engine's name.
+    #[must_use]
+    pub fn engine(&self) -> &'static str {
+        self.index.engine()
+    }
+
+    /// If `key` is present, calls `read` once with its value. Returns whether it did.
+    #[inline]
+    pub fn get_with(&self, key: &Key, read: &mut dyn FnMut(&Value)) -> bool {
+        self.index.get_with(key, read)
+    }
+
+    /// The value under `key`.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Value> {
+        self.index.get(key)
+    }
+
+    /// Whether `key` is present.
+    #[inline]
+    #[must_use]
+    pub fn contains_key(&self, key: &Key) -> bool {
+        self.index.contains_key(key)
+    }
+
+    /// The entry with the smallest key.
+    #[must_use]
+    pub fn first(&self) -> Option<(Key, Value)> {
+        self.index.first()
+    }
+
+    /// The entry with the largest key.
+    #[must_use]
+    pub fn last(&self) -> Option<(Key, Value)> {
+        self.index.last()
+    }
+
+    /// The entry with the smallest key strictly above `key`.
+    #[must_use]
+    pub fn next(&self, key: &Key) -> Option<(Key, Value)> {
+        self.index.next(key)
+    }
+
+    /// The entry with the largest key strictly below `key`.
+    #[must_use]
+    pub fn prev(&self, key: &Key) -> Option<(Key, Value)> {
+        self.index.prev(key)
+    }
+
+    /// Appends to `out` copies of the first `limit` entries of `range`, as of one moment.
+    pub fn scan(
+        &self,
+        range: KeyRange<'_, Key>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(Key, Value)>,
+    ) {
+        self.index.scan(range, direction, limit, out);
+    }
+
+    /// What `range` is at one moment, if the engine can say; without waiting for writers, if it is
+    /// `aspen`.
+    #[must_use]
+    pub fn snapshot(&self, range: KeyRange<'_, Key>) -> Option<Snapshot<Key, Value>> {
+        self.steps().map(|steps| steps.snapshot(range))
+    }
+
+    /// The number of keys: exact when nobody writes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// What the index looks like now. O(n).
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.index.shape()
+    }
+
+    /// Shows the values of several keys, all as of one moment: calls `show` once for each key, with
+    /// its value if it has one. The engine's locks are held meanwhile.
+    ///
+    /// If the engine is not [transactional](tremula_index::Facts::transactional), each value is of
+    /// a moment of its own.
+    pub fn get_together(&self, keys: &[Key], show: &mut dyn FnMut(usize, Option<&Value>)) {
+        let read = |at: usize,
+                    get: &dyn Fn(&Key, &mut dyn FnMut(&Value)) -> bool,
+                    show: &mut dyn FnMut(usize, Option<&Value>)| {
+            if !get(&keys[at], &mut |value| show(at, Some(value))) {
+                show(at, None);
+            }
+        };
+        let Some(steps) = self.steps().filter(|_| keys.len() > 1) else {
+            for at in 0..keys.len() {
+                read(at, &|key, read| self.index.get_with(key, read), show);
+            }
+            return;
+        };
+        let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
+        steps.atomically(&ranges, &mut |step| {
+            for at in 0..keys.len() {
+                read(at, &|key, read| step.get_with(key, read), show);
+            }
+        });
+    }
+
+    fn steps(&self) -> Option<&dyn Transactional<Key, Value>> {
+        self.index.transactional()
+    }
+}
+
+/// Writing.
+impl Database {
+    /// Stores `value` under `key`, and returns the value that it replaced.
+    #[inline]
+    pub fn insert(&self, effects: &mut Effects<'_>, key: Key, value: Value) -> Option<Value> {
+        if !effects.are_logged() {
+            return self.index.insert(key, value);
+        }
+        let mut value = Some(value);
+        self.update(effects, key, &mut |_| {
+            value.take().map_or(Update::Keep, Update::Put)
+        })
+    }
+
+    /// Removes `key`, and returns its value.
+    #[inline]
+    pub fn remove(&self, effects: &mut Effects<'_>, key: &Key) -> Option<Value> {
+        if !effects.are_logged() {
+            return self.index.remove(key);
+        }
+        self.update(effects, key.clone(), &mut |_| Update::Remove)
+    }
+
+    /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
+    /// decides, as one atomic step. Returns the value that was replaced or removed, if any.
+    pub fn update(
+        &self,
+        effects: &mut Effects<'_>,
+        key: Key,
+        decide: &mut dyn FnMut(Option<&Value>) -> Update<Value>,
+    ) -> Option<Value> {
+        self.update_noting(effects, key, &mut |_, current| decide(current))
+    }
+
+    /// Like [`update`](Self::update), but `decide` may note an effect of its own. What it decides is
+    /// noted if it puts or removes; a value in the cache is not: that is up to `decide`.
+    pub(crate) fn update_noting(
+        &self,
+        effects: &mut Effects<'_>,
+        key: Key,
+        decide: &mut dyn FnMut(&mut Effects<'_>, Option<&Value>) -> Update<Value>,
+    ) -> Option<Value> {
+        if !effects.are_logged() {
+            return self
+                .index
+                .update(key, &mut |current| decide(effects, current));
+        }
+        let noted = key.clone();
+        let old = self.index.update(key, &mut |current| {
+            let decided = decide(effects, current);
+            match &decided {
+                Update::Put(value) if value.cached().is_none() => {
+                    effects.put(self.number, &noted, value);
+                }
+                Update::Remove if current.is_some() => effects.delete(self.number, &noted),
+                Update::Put(_) | Update::Keep | Update::Remove => {}
+            }
+            decided
+        });
+        effects.submit();
+        old
+    }
+
+    /// The number of the database, as effects have it.
+    pub(crate) const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// Removes every entry between two bounds, as one atomic step, and returns how many there were.
+    pub fn remove_range(
+        &self,
+        effects: &mut Effects<'_>,
+        low: Bound<&Key>,
+        high: Bound<&Key>,
+    ) -> usize {
+        let range = KeyRange::new(low, high);
+        let Some(steps) = self.steps().filter(|_| effects.are_logged()) else {
+            return self.index.remove_range(range);
+        };
+        let removed = steps.remove_range_with(range, &mut |_| {
+            effects.delete_range(self.number, low, high);
+        });
+        effects.submit();
+        removed
+    }
+
+    /// Stores values under their keys, all as one atomic step. If a key comes twice, its last value
+    /// stays. Returns the values that were replaced.
+    ///
+    /// If the engine is not [transactional](tremula_index::Facts::transactional), each key is a
+    /// step of its own.
+    pub fn insert_together(
+        &self,
+        effects: &mut Effects<'_>,
+        entries: Vec<(Key, Value)>,
+    ) -> Vec<Value> {
+        let Some(steps) = self.steps().filter(|_| entries.len() > 1) else {
+            return entries
+                .into_iter()
+                .filter_map(|(key, value)| self.insert(effects, key, value))
+                .collect();
+        };
+        let mut replaced = Vec::new();
+        let keys: Vec<Key> = entries.iter().map(|(key, _)| key.clone()).collect();
+        let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
+        let mut entries = Some(entries);
+        steps.atomically(&ranges, &mut |step| {
+            let entries = entries.take().unwrap_or_default();
+            let mut changes = Vec::new();
+            if effects.are_logged() {
+                let puts = entries.iter().cloned();
+                changes.extend(puts.map(|(key, value)| What::Put(key, value)));
+            }
+            for (key, value) in entries {
+                step.get_with(&key, &mut |old| replaced.push(old.clone()));
+                step.insert(key, value);
+            }
+            effects.step(self.number, changes);
+        });
+        effects.submit();
+        replaced
+    }
+
+    /// Removes keys, all as one atomic step. Returns the values of those that were present.
+    ///
+    /// If the engine is not [transactional](tremula_index::Facts::transactional), each key is a
+    /// step of its own.
+    pub fn remove_together(&self, effects: &mut Effects<'_>, keys: &[Key]) -> Vec<Value> {
+        let Some(steps) = self.steps().filter(|_| keys.len() > 1) else {
+            return keys
+                .iter()
+                .filter_map(|key| self.remove(effects, key))
+                .collect();
+        };
+        let mut removed = Vec::new();
+        let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
+        steps.atomically(&ranges, &mut |step| {
+            let mut changes = Vec::new();
+            for key in keys {
+                step.get_with(key, &mut |old| removed.push(old.clone()));
+                if step.remove(key) && effects.are_logged() {
+                    changes.push(What::Delete(key.clone()));
+                }
+            }
+            effects.step(self.number, changes);
+        });
+        effects.submit();
+        removed
+    }
+
+    /// Visits every entry, ascending, in batches; each batch is of one moment.
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Key, &Value) -> ControlFlow<()>) {
+        self.index
+            .range(KeyRange::all(), Direction::Ascending, visit);
+    }
+}

@@ -1,0 +1,134 @@
+//! Which snapshots there are, and which may go.
+
+use super::read::begins;
+use super::{FileFailure, SaveError, SnapshotError};
+use crate::effects::Journal;
+use crate::store::Store;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tremula_log::{Log, Sequence};
+use tremula_sync::Mutex;
+
+/// Snapshots that are kept: if the newest proves to be damaged, the one before it does.
+const KEPT: usize = 2;
+
+const PREFIX: &str = "snapshot-";
+const SUFFIX: &str = ".tremula";
+/// What a snapshot is called while it is written.
+const UNFINISHED: &str = "snapshot.unfinished";
+
+/// A folder with snapshots.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// One snapshot is written at a time.
+    writing: Mutex<()>,
+}
+
+/// What a snapshot has, and how long it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Saved {
+    /// The file.
+    pub path: PathBuf,
+    /// The keys in it.
+    pub entries: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// The oldest record of the log that is still needed: for the older of the snapshots.
+    pub needed: Sequence,
+}
+
+impl Folder {
+    /// The folder at `path`, which exists.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            writing: Mutex::new(()),
+        }
+    }
+
+    /// The snapshots, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read.
+    pub fn snapshots(&self) -> Result<Vec<PathBuf>, FileFailure> {
+        let failure = |error| FileFailure::new("list", &self.path, error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failure)? {
+            let entry = entry.map_err(failure)?;
+            if let Some(sequence) = sequence_of(&entry.path()) {
+                found.push((sequence, entry.path()));
+            }
+        }
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(found.into_iter().map(|(_, path)| path).collect())
+    }
+
+    /// Writes a snapshot of a store, beside those that are there, and then removes all but the
+    /// newest two. Blocks for as long as that takes; writers go on meanwhile. A second call waits
+    /// for the first.
+    pub(crate) fn save(
+        &self,
+        store: &Store,
+        log: &dyn Log,
+        journal: &Journal,
+    ) -> Result<Saved, SaveError> {
+        let _one_at_a_time = self.writing.lock();
+        let began = SystemTime::now();
+        let unfinished = self.path.join(UNFINISHED);
+        // What stands in the log before this has taken effect.
+        let begin = log.tail().next;
+        let written = super::write(store, begin, &unfinished)?;
+        // Otherwise a crash could lose an effect and keep a later one, which the snapshot has seen.
+        journal.forward();
+        log.wait(written.ends)?;
+        let path = self
+            .path
+            .join(format!("{PREFIX}{:020}{SUFFIX}", begin.get()));
+        fs::rename(&unfinished, &path)
+            .map_err(|error| FileFailure::new("rename", &unfinished, error))?;
+        sync_folder(&self.path)?;
+        let all = self.snapshots()?;
+        let (kept, old) = all.split_at(KEPT.min(all.len()));
+        for path in old {
+            fs::remove_file(path).map_err(|error| FileFailure::new("remove", path, error))?;
+        }
+        let oldest = kept.last().and_then(|path| sequence_of(path));
+        Ok(Saved {
+            path,
+            entries: written.entries,
+            bytes: written.bytes,
+            took: began.elapsed().unwrap_or_default(),
+            needed: oldest.map_or(begin, Sequence::new),
+        })
+    }
+
+    /// The sequence at which the snapshot in this file begins, as its head says.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has another head.
+    pub fn begins(path: &Path) -> Result<Sequence, SnapshotError> {
+        begins(path)
+    }
+}
+
+/// The sequence in a snapshot's name.
+fn sequence_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    digits.parse().ok()
+}
+
+fn sync_folder(path: &Path) -> Result<(), FileFailure> {
+    let failure = |error| FileFailure::new("sync", path, error);
+    File::open(path)
+        .and_then(|folder| folder.sync_all())
+        .map_err(failure)
+}

@@ -1,0 +1,150 @@
+//! The bytes of a snapshot.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | head | `TREMSNAP`, version (u32), sequence (u64), CRC-32C of these (u32) |
+//! | block | length (u32), CRC-32C of the kind and the body (u32), kind (u8), body |
+//! | last block | kind 0: the number of entries (u64), the last sequence that it may have seen (u64) |
+//!
+//! All numbers are little-endian, or LEB128 where nothing else is said. The body of kind 1 is the
+//! number of a database (u8) and its entries: for each how many bytes its key has in common with
+//! the key before it in the block, the length of the rest, the rest, the length of the value, the
+//! value. A file without its last block was not finished.
+
+use super::SnapshotError;
+use crate::effects::record::{Fields, write_number};
+use std::path::Path;
+
+pub(super) const MAGIC: &[u8; 8] = b"TREMSNAP";
+pub(super) const VERSION: u32 = 1;
+pub(super) const HEAD_BYTES: usize = 24;
+pub(super) const BLOCK_HEAD_BYTES: usize = 9;
+
+/// Bytes of a block that gets no further entry.
+pub(super) const BLOCK: usize = 256 << 10;
+/// The longest block: an entry has a key and a value of 512 MiB each at most.
+pub(super) const MOST_BLOCK: usize = 3 << 29;
+
+pub(super) const END: u8 = 0;
+pub(super) const ENTRIES: u8 = 1;
+
+/// The head of a snapshot that begins at this sequence.
+pub(super) fn head(sequence: u64) -> [u8; HEAD_BYTES] {
+    let mut head = [0; HEAD_BYTES];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head[12..20].copy_from_slice(&sequence.to_le_bytes());
+    let sum = crc32c::crc32c(&head[..20]);
+    head[20..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+/// The sequence at which the snapshot with this head begins.
+pub(super) fn read_head(head: &[u8; HEAD_BYTES], path: &Path) -> Result<u64, SnapshotError> {
+    let damaged = |offset, what: &str| SnapshotError::Damaged {
+        path: path.to_path_buf(),
+        offset,
+        what: what.to_owned(),
+    };
+    if &head[..8] != MAGIC {
+        return Err(damaged(0, "it does not begin as a snapshot does"));
+    }
+    let sum = u32::from_le_bytes(part(head, 20));
+    if crc32c::crc32c(&head[..20]) != sum {
+        return Err(damaged(8, "the checksum of its head is wrong"));
+    }
+    let found = u32::from_le_bytes(part(head, 8));
+    if found > VERSION {
+        return Err(SnapshotError::Newer {
+            path: path.to_path_buf(),
+            found,
+            known: VERSION,
+        });
+    }
+    Ok(u64::from_le_bytes(part(head, 12)))
+}
+
+/// A part of a head, at a fixed place.
+pub(super) fn part<const N: usize>(head: &[u8], at: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&head[at..at + N]);
+    part
+}
+
+/// The head of a block with this body.
+pub(super) fn block_head(kind: u8, body: &[u8]) -> [u8; BLOCK_HEAD_BYTES] {
+    let mut head = [0; BLOCK_HEAD_BYTES];
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&[kind]), body);
+    head[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    head[4..8].copy_from_slice(&sum.to_le_bytes());
+    head[8] = kind;
+    head
+}
+
+/// Entries of one database that go into one block.
+#[derive(Default)]
+pub(super) struct EntryBlock {
+    body: Vec<u8>,
+    last: Vec<u8>,
+    count: u64,
+}
+
+impl EntryBlock {
+    pub(super) fn begin(&mut self, database: u8) {
+        self.body.clear();
+        self.body.push(database);
+        self.last.clear();
+        self.count = 0;
+    }
+
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
+        let pairs = key.iter().zip(&self.last);
+        let common = pairs.take_while(|(one, other)| one == other).count();
+        write_number(common as u64, &mut self.body);
+        write_number((key.len() - common) as u64, &mut self.body);
+        self.body.extend_from_slice(&key[common..]);
+        write_number(value.len() as u64, &mut self.body);
+        self.body.extend_from_slice(value);
+        self.last.truncate(common);
+        self.last.extend_from_slice(&key[common..]);
+        self.count += 1;
+    }
+
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// Shows the entries of a block. Returns how many there were.
+pub(super) fn read_entries(
+    body: &[u8],
+    show: &mut dyn FnMut(usize, &[u8], &[u8]),
+) -> Result<u64, String> {
+    let (database, rest) = body.split_first().ok_or("a block without a database")?;
+    let database = usize::from(*database);
+    if database >= crate::DATABASES {
+        return Err(format!("database {database}"));
+    }
+    let mut fields = Fields(rest);
+    let mut key = Vec::new();
+    let mut count = 0;
+    while !fields.0.is_empty() {
+        let mut read = || -> Result<_, crate::BadRecord> {
+            Ok((fields.number()?, fields.text()?, fields.text()?))
+        };
+        let (common, rest, value) = read().map_err(|error| error.to_string())?;
+        let common = usize::try_from(common)
+            .ok()
+            .filter(|common| *common <= key.len())
+            .ok_or_else(|| format!("{common} common bytes of a key of {}", key.len()))?;
+        key.truncate(common);
+        key.extend_from_slice(rest);
+        show(database, &key, value);
+        count += 1;
+    }
+    Ok(count)
+}

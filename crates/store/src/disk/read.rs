@@ -1,0 +1,242 @@
+//! Loading a snapshot, on all cores.
+
+use super::format::{
+    BLOCK_HEAD_BYTES, END, ENTRIES, HEAD_BYTES, MOST_BLOCK, part, read_entries, read_head,
+};
+use super::{FileFailure, SnapshotError};
+use crate::effects::Effects;
+use crate::store::Store;
+use crate::{Key, Value};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use tremula_log::Sequence;
+use tremula_sync::system::atomic::{AtomicU64, Ordering};
+use tremula_sync::system::{Mutex, thread};
+
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 20;
+
+/// Blocks that have been read and not taken yet.
+const AHEAD: usize = 8;
+
+/// A block that has been read, with its place in the file.
+struct Block {
+    offset: u64,
+    sum: u32,
+    kind: u8,
+    body: Vec<u8>,
+}
+
+/// What a snapshot held.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// Where the log goes on.
+    pub(crate) begins: Sequence,
+    /// How far the log reached when the snapshot was made.
+    pub(crate) ends: Sequence,
+    pub(crate) entries: u64,
+}
+
+/// Reads the head of a snapshot.
+pub(super) fn begins(path: &Path) -> Result<Sequence, SnapshotError> {
+    let mut file = File::open(path).map_err(|error| FileFailure::new("open", path, error))?;
+    Ok(Sequence::new(head_of(&mut file, path)?))
+}
+
+fn head_of(file: &mut impl Read, path: &Path) -> Result<u64, SnapshotError> {
+    let mut head = [0; HEAD_BYTES];
+    fill(file, &mut head, 0, path)?;
+    read_head(&head, path)
+}
+
+/// Fills the buffer from what comes at this offset.
+fn fill(
+    file: &mut impl Read,
+    buffer: &mut [u8],
+    offset: u64,
+    path: &Path,
+) -> Result<(), SnapshotError> {
+    file.read_exact(buffer).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => SnapshotError::Damaged {
+            path: path.to_path_buf(),
+            offset,
+            what: "the file ends here".to_owned(),
+        },
+        _ => FileFailure::new("read", path, error).into(),
+    })
+}
+
+/// Loads a snapshot into a store that nobody else uses yet, with this number of threads. `progress`
+/// is told how many bytes have been read, now and then.
+///
+/// If it fails, the store has a part of the snapshot.
+pub(crate) fn load(
+    store: &Store,
+    path: &Path,
+    threads: usize,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Loaded, SnapshotError> {
+    let file = File::open(path).map_err(|error| FileFailure::new("open", path, error))?;
+    let mut file = BufReader::with_capacity(BUFFER, file);
+    let begins = Sequence::new(head_of(&mut file, path)?);
+    let (entries, failed) = (AtomicU64::new(0), Mutex::new(None));
+    let (sender, receiver) = sync_channel(AHEAD);
+    let receiver = Mutex::new(receiver);
+    let (expected, ends) = thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| store_blocks(store, path, &receiver, &entries, &failed));
+        }
+        read_blocks(&mut file, path, sender, progress)
+    })?;
+    let failed = failed.lock().map_or(None, |mut failed| failed.take());
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let entries = entries.load(Ordering::Relaxed);
+    if entries != expected {
+        return Err(SnapshotError::Damaged {
+            path: path.to_path_buf(),
+            offset: HEAD_BYTES as u64,
+            what: format!("it has {entries} entries, and its end speaks of {expected}"),
+        });
+    }
+    Ok(Loaded {
+        begins,
+        ends,
+        entries,
+    })
+}
+
+/// Reads block after block, and returns what the last one tells: the number of entries, and the last
+/// record that the snapshot may have seen.
+fn read_blocks(
+    file: &mut impl Read,
+    path: &Path,
+    sender: SyncSender<Block>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(u64, Sequence), SnapshotError> {
+    let mut offset = HEAD_BYTES as u64;
+    loop {
+        let at = offset;
+        let damaged = |what: String| SnapshotError::Damaged {
+            path: path.to_path_buf(),
+            offset: at,
+            what,
+        };
+        let mut head = [0; BLOCK_HEAD_BYTES];
+        fill(file, &mut head, offset, path)?;
+        let length = u32::from_le_bytes(part(&head, 0)) as usize;
+        if length > MOST_BLOCK {
+            return Err(damaged(format!("a block of {length} bytes")));
+        }
+        let block = Block {
+            offset,
+            sum: u32::from_le_bytes(part(&head, 4)),
+            kind: head[8],
+            body: read_body(file, length, offset, path)?,
+        };
+        offset += (BLOCK_HEAD_BYTES + length) as u64;
+        progress(offset);
+        if block.kind == END {
+            check(&block, path)?;
+            if block.body.len() != 16 {
+                return Err(damaged("an end of a wrong length".to_owned()));
+            }
+            let number = |at| u64::from_le_bytes(part(&block.body, at));
+            let mut behind = [0];
+            return match file.read(&mut behind) {
+                Ok(0) => Ok((number(0), Sequence::new(number(8)))),
+                Ok(_) => Err(SnapshotError::Damaged {
+                    path: path.to_path_buf(),
+                    offset,
+                    what: "something lies behind its end".to_owned(),
+                }),
+                Err(error) => Err(FileFailure::new("read", path, error).into()),
+            };
+        }
+        // Fails if every thread has found damage: they say which.
+        if sender.send(block).is_err() {
+            return Ok((0, Sequence::NONE));
+        }
+    }
+}
+
+/// Reads the body in pieces: a length that damage has made takes no memory for what is not there.
+fn read_body(
+    file: &mut impl Read,
+    length: usize,
+    offset: u64,
+    path: &Path,
+) -> Result<Vec<u8>, SnapshotError> {
+    let mut body = Vec::new();
+    let read = file
+        .take(length as u64)
+        .read_to_end(&mut body)
+        .map_err(|error| FileFailure::new("read", path, error))?;
+    if read < length {
+        return Err(SnapshotError::Damaged {
+            path: path.to_path_buf(),
+            offset,
+            what: format!("a block of {length} bytes, of which {read} are there"),
+        });
+    }
+    Ok(body)
+}
+
+fn check(block: &Block, path: &Path) -> Result<(), SnapshotError> {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&[block.kind]), &block.body);
+    if sum == block.sum {
+        return Ok(());
+    }
+    Err(SnapshotError::Damaged {
+        path: path.to_path_buf(),
+        offset: block.offset,
+        what: "the checksum of a block is wrong".to_owned(),
+    })
+}
+
+/// Takes blocks and stores their entries, until there are no more, or one is damaged.
+fn store_blocks(
+    store: &Store,
+    path: &Path,
+    blocks: &Mutex<Receiver<Block>>,
+    entries: &AtomicU64,
+    failed: &Mutex<Option<SnapshotError>>,
+) {
+    loop {
+        let Ok(Ok(block)) = blocks.lock().map(|blocks| blocks.recv()) else {
+            return;
+        };
+        let stored = check(&block, path).and_then(|()| {
+            store_block(store, &block).map_err(|what| SnapshotError::Damaged {
+                path: path.to_path_buf(),
+                offset: block.offset,
+                what,
+            })
+        });
+        match stored {
+            Ok(count) => {
+                entries.fetch_add(count, Ordering::Relaxed);
+            }
+            Err(error) => {
+                if let Ok(mut failed) = failed.lock() {
+                    failed.get_or_insert(error);
+                }
+                // Reads on, so that the reader does not wait for ever.
+            }
+        }
+    }
+}
+
+fn store_block(store: &Store, block: &Block) -> Result<u64, String> {
+    if block.kind != ENTRIES {
+        return Err(format!("a block of kind {}", block.kind));
+    }
+    let mut effects = Effects::new(None);
+    read_entries(&block.body, &mut |database, key, value| {
+        let (key, value) = (Key::from(key), Value::from(value));
+        store.database(database).insert(&mut effects, key, value);
+    })
+}

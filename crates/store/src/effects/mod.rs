@@ -1,0 +1,140 @@
+//! Effects: what writes change, on its way into the log.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | [`Effects`], which every write needs |
+//! | `record` | what a change is in the log |
+//! | `journal` | the numbers of effects; merging what threads have written |
+
+mod journal;
+pub(crate) mod record;
+
+use crate::{Key, Value};
+use bytes::Bytes;
+pub(crate) use journal::Journal;
+pub use record::BadRecord;
+use record::{Change, What};
+use std::ops::Bound;
+use thiserror::Error;
+use tremula_log::Refused;
+
+/// Nothing was changed, because the log could not take it.
+#[derive(Clone, Debug, Error)]
+#[error("nothing was changed: {0}")]
+pub struct Unlogged(#[source] pub Refused);
+
+/// Where a write notes what it changes. Every method that changes what a [`Store`](crate::Store)
+/// keeps takes one, and only [`Store::commit`](crate::Store::commit) makes one: so no write can
+/// forget the log.
+///
+/// In a store without a log it notes nothing.
+///
+/// A thread that holds effects with numbers holds up all that comes behind them in the log: commit
+/// what belongs together, do not compute in between.
+pub struct Effects<'s> {
+    journal: Option<&'s Journal>,
+    /// The only effect of most writes.
+    one: Option<(u64, Change)>,
+    /// The effects of a step over several keys.
+    step: Option<(u64, Vec<Change>)>,
+}
+
+impl<'s> Effects<'s> {
+    /// Effects that are written at once when they are numbered.
+    pub(crate) const fn new(journal: Option<&'s Journal>) -> Self {
+        Self {
+            journal,
+            one: None,
+            step: None,
+        }
+    }
+
+    /// Whether there is a log.
+    #[inline]
+    pub(crate) const fn are_logged(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Notes that a key has this value now. To be called under the lock of the key.
+    #[inline]
+    pub(crate) fn put(&mut self, database: u8, key: &Key, value: &Value) {
+        let what = || What::Put(key.clone(), value.clone());
+        self.note(database, what);
+    }
+
+    /// Notes that a key is gone. To be called under the lock of the key.
+    #[inline]
+    pub(crate) fn delete(&mut self, database: u8, key: &Key) {
+        self.note(database, || What::Delete(key.clone()));
+    }
+
+    /// Notes that no key is left in a range. To be called under the locks of all of it.
+    pub(crate) fn delete_range(&mut self, database: u8, low: Bound<&Key>, high: Bound<&Key>) {
+        self.note(database, || {
+            What::DeleteRange(low.map(Key::clone), high.map(Key::clone))
+        });
+    }
+
+    /// Notes that a key's value is this from an offset on. To be called under the lock of the key.
+    pub(crate) fn tail(&mut self, database: u8, key: &Key, offset: usize, bytes: &[u8]) {
+        self.note(database, || {
+            What::Tail(key.clone(), offset as u64, Bytes::copy_from_slice(bytes))
+        });
+    }
+
+    #[inline]
+    fn note(&mut self, database: u8, what: impl FnOnce() -> What) {
+        let Some(journal) = self.journal else { return };
+        // A number that is taken first cannot be lost by a panic in a copy.
+        let change = Change {
+            database,
+            what: what(),
+        };
+        self.submit();
+        self.one = Some((journal.take_numbers(1), change));
+    }
+
+    /// Notes an atomic step: changes that become durable together. To be called once in the step,
+    /// under the locks of all keys.
+    pub(crate) fn step(&mut self, database: u8, changes: Vec<What>) {
+        let Some(journal) = self.journal else { return };
+        if changes.is_empty() {
+            return;
+        }
+        let changes: Vec<Change> = changes
+            .into_iter()
+            .map(|what| Change { database, what })
+            .collect();
+        self.submit();
+        self.step = Some((journal.take_numbers(changes.len()), changes));
+    }
+
+    /// Writes what has been numbered. The locks need not be held any more.
+    #[inline]
+    pub(crate) fn submit(&mut self) {
+        let Some(journal) = self.journal else { return };
+        if let Some((number, change)) = self.one.take() {
+            journal.write(number, std::iter::once(change));
+        }
+        if let Some((first, changes)) = self.step.take() {
+            journal.write(first, changes.into_iter());
+        }
+    }
+
+    const fn is_pending(&self) -> bool {
+        self.one.is_some() || self.step.is_some()
+    }
+}
+
+/// What was numbered is written even if the write panics: the log would wait for the number for
+/// ever.
+impl Drop for Effects<'_> {
+    fn drop(&mut self) {
+        let is_forgotten = self.is_pending() && !std::thread::panicking();
+        self.submit();
+        debug_assert!(
+            !is_forgotten,
+            "effects were dropped without being submitted"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! A store with a log: how it is opened, saved, and waited for.
+
+use crate::disk::{Folder, RecoverError, SaveError, Saved, SnapshotError, load, replay};
+use crate::effects::Journal;
+use crate::store::{OpenError, Store, StoreConfig};
+use std::path::PathBuf;
+use tremula_log::{Log, Sequence};
+use tremula_sync::system::{Arc, thread};
+
+/// What was found on the disk.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The snapshot that was loaded, if there was one, and how many keys it had.
+    pub snapshot: Option<(PathBuf, u64)>,
+    /// Newer snapshots, which are damaged.
+    pub damaged: Vec<SnapshotError>,
+    /// How many records of the log were applied.
+    pub records: u64,
+}
+
+/// How far a recovery has come.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Progress {
+    /// Bytes of the snapshot that have been read.
+    Snapshot(u64),
+    /// The sequence of the log that has been read.
+    Log(u64),
+}
+
+/// Stores with a log.
+impl Store {
+    /// A store as it was when the log ended: the newest whole snapshot of the folder, and what the
+    /// log has behind it. From now on it writes to the log.
+    ///
+    /// Reads on all cores. O(n), and O(records behind the snapshot).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and [`RecoverError`] if what is on the disk does not make a whole.
+    /// Nothing there is changed.
+    pub fn recover(
+        config: &StoreConfig,
+        log: Arc<dyn Log>,
+        folder: &Folder,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Self, Recovered), OpenError> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let mut damaged = Vec::new();
+        let mut snapshot = None;
+        let mut store = Self::new(config)?;
+        let mut from = Sequence::FIRST;
+        let snapshots = folder.snapshots().map_err(SnapshotError::from);
+        for path in snapshots.map_err(RecoverError::from)? {
+            let loaded = load(&store, &path, threads, &mut |bytes| {
+                progress(Progress::Snapshot(bytes));
+            });
+            match loaded {
+                Ok(loaded) => {
+                    check_reach(&*log, &loaded)?;
+                    from = loaded.begins;
+                    snapshot = Some((path, loaded.entries));
+                    break;
+                }
+                Err(error @ SnapshotError::Damaged { .. }) => damaged.push(error),
+                Err(error) => return Err(RecoverError::from(error).into()),
+            }
+            // A part of the damaged one is in there.
+            store = Self::new(config)?;
+        }
+        let first = log.first();
+        if first > from {
+            return Err(match (snapshot, damaged.into_iter().next()) {
+                (None, Some(newest)) => RecoverError::NoSnapshot {
+                    newest: Box::new(newest),
+                    first: first.get(),
+                },
+                _ => RecoverError::Gap {
+                    snapshot: from.get(),
+                    first: first.get(),
+                },
+            }
+            .into());
+        }
+        let records = replay(&store, &*log, from, threads, &mut |sequence| {
+            progress(Progress::Log(sequence));
+        })?;
+        store.journal = Some(Journal::new(log));
+        let recovered = Recovered {
+            snapshot,
+            damaged,
+            records,
+        };
+        Ok((store, recovered))
+    }
+
+    /// Hands to the log what has been committed. Call it before you wait for an effect, and when
+    /// nothing more is to be written for now. Costs one access of memory if another thread is at
+    /// it, which then does it for both; otherwise O(what has been committed).
+    pub fn forward(&self) {
+        if let Some(journal) = &self.journal {
+            journal.forward();
+        }
+    }
+
+    /// The log, if there is one.
+    #[must_use]
+    pub fn log(&self) -> Option<&Arc<dyn Log>> {
+        self.journal.as_ref().map(Journal::log)
+    }
+
+    /// The last effect that has a number: every effect that this thread has made or seen has that
+    /// one or a lower one, and is durable once the log's watermark has reached it.
+    /// [`Sequence::NONE`] without a log.
+    #[must_use]
+    pub fn last_effect(&self) -> Sequence {
+        self.journal.as_ref().map_or(Sequence::NONE, Journal::last)
+    }
+
+    /// Writes a snapshot into the folder. Blocks until it is on the disk, while others write on.
+    /// The log is not truncated: [`Saved::needed`] says how far it may be.
+    ///
+    /// # Errors
+    ///
+    /// [`SaveError`]. The snapshots that were there are still there.
+    pub fn save(&self, folder: &Folder) -> Result<Saved, SaveError> {
+        let Some(journal) = &self.journal else {
+            return Err(SaveError::MemoryOnly);
+        };
+        journal.forward();
+        folder.save(self, &**journal.log(), journal)
+    }
+}
+
+/// Refuses a log that does not have what the snapshot needs.
+fn check_reach(log: &dyn Log, loaded: &crate::disk::Loaded) -> Result<(), RecoverError> {
+    let last = log.tail().next.before();
+    if loaded.ends > last {
+        return Err(RecoverError::Behind {
+            snapshot: loaded.ends.get(),
+            last: last.get(),
+        });
+    }
+    Ok(())
+}
