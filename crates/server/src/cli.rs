@@ -4,6 +4,7 @@ use crate::limits::{Bytes, Limits};
 use crate::listen::{Listen, ListenArgs};
 use crate::load::{self, LoadArgs, LoadError};
 use crate::logs::{self, LogArgs, LogError};
+use crate::persist::{DirectoryError, PersistArgs, Persistence};
 use crate::settings::SettingsError;
 use crate::{Config, Server, StartError};
 use clap::ArgAction;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
 use tremula_store::{
-    CACHED_FROM, CacheSettings, Engine, LEAST_CACHE, OpenError, Policy, Store, StoreConfig,
-    Strategy, parse_engine,
+    CACHED_FROM, CacheSettings, Database, Engine, LEAST_CACHE, OpenError, Policy, SaveError, Store,
+    StoreConfig, Strategy, parse_engine,
 };
 use tremula_sync::counting_allocator;
 
@@ -73,6 +74,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "BYTES", requires = "cache")]
     pub cache_from: Option<Bytes>,
 
+    /// Where keys are kept.
+    #[command(flatten)]
+    pub persist: PersistArgs,
+
     /// What the server says, and where.
     #[command(flatten)]
     pub log: LogArgs,
@@ -111,6 +116,10 @@ enum Failure {
     Signals(#[source] io::Error),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error("not everything is on the disk: {0}")]
+    Save(#[from] SaveError),
     #[error("cannot print: {0}")]
     Print(#[source] io::Error),
 }
@@ -172,7 +181,11 @@ fn serve(
         .term_bounds(arguments.limits.terms.bounds())
         .eviction(Some(memory.eviction()))
         .quotas(quotas.mailboxes(), quotas.cursors());
-    let store = Arc::new(Store::new(&stored)?);
+    let persistence = Persistence::open(&arguments.persist)?.map(Arc::new);
+    let store = Arc::new(match &persistence {
+        Some(persistence) => recover(&stored, persistence)?,
+        None => Store::new(&stored)?,
+    });
     let config = Config {
         listen: Listen::from(&arguments.listen),
         threads,
@@ -182,6 +195,7 @@ fn serve(
         password_file: arguments.password_file,
         table_directory: arguments.table_directory,
         config_file: arguments.config,
+        persistence: persistence.clone(),
         settings,
     };
     // Listens first, so that a taken port is reported before a long load.
@@ -193,14 +207,34 @@ fn serve(
     server
         .survive_signals(on_hangup)
         .map_err(Failure::Signals)?;
-    load::load(&arguments.load, store.database(0), limit)?;
+    load::load(&arguments.load, &store, limit)?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&server, arguments.protected_mode);
     announce(&server, engine, threads).map_err(Failure::Print)?;
     tracing::info!(address = %server.listening(), %engine, threads, "ready");
     server.run(stop);
+    if let Some(persistence) = &persistence {
+        persistence.close(&store)?;
+    }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The store as it was when the server ended.
+fn recover(config: &StoreConfig, persistence: &Persistence) -> Result<Store, OpenError> {
+    let (folder, log) = (persistence.folder(), persistence.log());
+    let (store, recovered) = Store::recover(config, log, folder, &mut |_| ())?;
+    for damaged in &recovered.damaged {
+        tracing::warn!("a snapshot is not used: {damaged}");
+    }
+    let keys: usize = store.databases().map(Database::len).sum();
+    tracing::info!(
+        keys,
+        records = recovered.records,
+        directory = %persistence.directory().display(),
+        "recovered"
+    );
+    Ok(store)
 }
 
 fn warn_if_exposed(server: &Server, protected_mode: bool) {

@@ -4,16 +4,18 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
+mod durable;
 mod handshake;
 mod receive;
 mod waiting;
 
 use crate::apart::{self, Job, LONG, free};
 use crate::clients::{Admission, Buffers, Client, Clients, State};
-use crate::commands::{self, Failure, Lent, Next, Receive, Session, Unfinished, Waiting};
+use crate::commands::{self, Awaited, Failure, Lent, Next, Receive, Session, Unfinished, Waiting};
 use crate::figures::{Stopwatch, Stripe, Took};
 use crate::limits::REPLY_BATCH;
 use crate::memory::Room;
+use crate::persist::Durability;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use crate::shelf::{self, Ticket};
@@ -107,6 +109,8 @@ enum Pause {
     Receive(Receive),
     /// A command is answered after a time.
     Wait(Waiting),
+    /// A command is answered when what was written is on the disk.
+    Durable(Awaited),
     /// The connection ends.
     Close,
 }
@@ -253,6 +257,7 @@ impl Connection {
                     // In a box too.
                     Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
                     Pause::Wait(waiting) => Box::pin(self.wait_out(waiting)).await?,
+                    Pause::Durable(awaited) => Box::pin(self.await_durable(awaited)).await?,
                     Pause::Close => {
                         self.close().await?;
                         return Ok(None);
@@ -570,6 +575,7 @@ impl Connection {
             match next {
                 Next::Receive(receive) => break Pause::Receive(receive),
                 Next::Wait(waiting) => break Pause::Wait(waiting),
+                Next::Durable(awaited) => break Pause::Durable(awaited),
                 Next::Close => break Pause::Close,
                 Next::Slow(wait) => break Pause::Slow(wait),
                 _ if self.is_apart || self.turn.is_over() || self.output.len() >= REPLY_BATCH => {
@@ -611,8 +617,24 @@ impl Connection {
         Pause::Close
     }
 
-    /// Sends what is written, but for the reply of a command that is not done.
+    /// Sends what is written, but for the reply of a command that is not done; before that, sees to
+    /// it that what the replies tell is in the log, and on the disk if it must be.
     async fn send(&mut self) -> io::Result<()> {
+        if let Some(persistence) = &self.server.persistence {
+            if std::mem::take(&mut self.session.has_written) {
+                self.server.store.forward();
+            }
+            let durability = self.session.durability;
+            let durability = durability.unwrap_or_else(|| persistence.durability());
+            if durability == Durability::Always && !self.output.unsent().is_empty() {
+                Box::pin(self.settle()).await?;
+            }
+        }
+        self.send_now().await
+    }
+
+    /// Sends what is written, but for the reply of a command that is not done.
+    async fn send_now(&mut self) -> io::Result<()> {
         loop {
             let unsent = self.output.unsent();
             let sent = if !unsent.is_empty() {

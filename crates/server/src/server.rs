@@ -17,6 +17,7 @@ use crate::keeper::{self, TICK};
 use crate::limits::Limits;
 use crate::listen::{Listen, ListenError, Listeners, Listening};
 use crate::memory;
+use crate::persist::{self, Persistence};
 use crate::transport::{Incoming, Session, Stream};
 use crate::users::{FileError, Users};
 pub(crate) use shared::Shared;
@@ -63,6 +64,8 @@ pub struct Config {
     pub table_directory: Option<PathBuf>,
     /// The file of settings, which `CONFIG REWRITE` writes; else `None`.
     pub config_file: Option<PathBuf>,
+    /// The directory that keeps the keys, whose log the store writes to; else `None`.
+    pub persistence: Option<Arc<Persistence>>,
     /// The settings with which the server begins, for `CONFIG GET`: names of flags and values.
     pub settings: Vec<(String, String)>,
 }
@@ -170,6 +173,7 @@ impl Server {
                 () = accept::accept(&listeners, &workers, &shared) => (),
                 () = keeper::keep(&shared) => (),
                 () = memory::keep_tidy(&shared, true) => (),
+                () = persist::keep(&shared) => (),
                 () = stop => (),
                 () = shared.stop.notified() => (),
             }

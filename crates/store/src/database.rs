@@ -174,8 +174,8 @@ impl Database {
         self.update_noting(effects, key, &mut |_, current| decide(current))
     }
 
-    /// Like [`update`](Self::update), but `decide` may note an effect of its own. What it decides is
-    /// noted if it puts or removes; a value in the cache is not: that is up to `decide`.
+    /// Like [`update`](Self::update), but `decide` may note an effect of its own. What it decides
+    /// is noted if it puts or removes; a value in the cache is not: that is up to `decide`.
     pub(crate) fn update_noting(
         &self,
         effects: &mut Effects<'_>,

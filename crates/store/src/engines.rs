@@ -23,6 +23,29 @@ impl fmt::Display for UnfitEngine {
 
 impl std::error::Error for UnfitEngine {}
 
+/// The engine cannot keep a log: it has no step over several keys, and shows nothing under the lock
+/// of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CannotLog {
+    /// The name of the engine that was asked for.
+    pub engine: &'static str,
+}
+
+impl fmt::Display for CannotLog {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "engine '{}' cannot keep its keys on a disk, because it has no steps over several keys; \
+             these can:",
+            self.engine
+        )?;
+        let mut can = served_engines().filter(|engine| engine.facts().transactional);
+        can.try_for_each(|engine| write!(out, " {engine}"))
+    }
+}
+
+impl std::error::Error for CannotLog {}
+
 /// The names of the engines that can be served, each with a blank before it.
 struct ServedNames;
 
@@ -42,6 +65,16 @@ pub fn served_engines() -> impl Iterator<Item = Engine> {
 /// Whether an engine can be served.
 pub(crate) fn check(engine: Engine) -> Result<(), UnfitEngine> {
     check_facts(engine.name(), engine.facts())
+}
+
+/// Whether an engine can keep a log.
+pub(crate) fn check_logged(engine: Engine) -> Result<(), CannotLog> {
+    if engine.facts().transactional {
+        Ok(())
+    } else {
+        let engine = engine.name();
+        Err(CannotLog { engine })
+    }
 }
 
 /// Whether an engine with this name and these facts can be served.

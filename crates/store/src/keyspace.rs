@@ -1,13 +1,11 @@
 //! The databases, each one ordered index.
 
 use crate::database::Database;
+use crate::effects::DATABASES;
 use crate::engines::{self, UnfitEngine};
 use crate::{Key, Value};
 use std::ops::Bound;
 use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH};
-
-/// The number of databases that `SELECT` chooses from. Redis's default, which its clients know.
-pub const DATABASES: usize = 16;
 
 /// All databases of a server.
 pub struct Keyspace {

@@ -2,6 +2,7 @@
 
 use crate::disk::{Folder, RecoverError, SaveError, Saved, SnapshotError, load, replay};
 use crate::effects::Journal;
+use crate::engines;
 use crate::store::{OpenError, Store, StoreConfig};
 use std::path::PathBuf;
 use tremula_log::{Log, Sequence};
@@ -46,6 +47,7 @@ impl Store {
         folder: &Folder,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Self, Recovered), OpenError> {
+        engines::check_logged(config.engine)?;
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let mut damaged = Vec::new();
         let mut snapshot = None;

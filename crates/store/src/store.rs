@@ -5,7 +5,7 @@ use crate::cursors::{CursorQuotas, Cursors};
 use crate::database::Database;
 use crate::disk::RecoverError;
 use crate::effects::{Effects, Journal, Unlogged};
-use crate::engines::UnfitEngine;
+use crate::engines::{CannotLog, UnfitEngine};
 use crate::eviction::{EvictionSettings, Evictor, Policy};
 use crate::keyspace::Keyspace;
 use crate::mailboxes::{MailboxQuotas, Mailboxes};
@@ -90,6 +90,9 @@ pub enum OpenError {
     /// The engine cannot keep the store's promises.
     #[error(transparent)]
     Engine(#[from] UnfitEngine),
+    /// The engine cannot keep a log.
+    #[error(transparent)]
+    CannotLog(#[from] CannotLog),
     /// What is on the disk cannot be made a store again.
     #[error(transparent)]
     Recover(#[from] RecoverError),

@@ -63,6 +63,18 @@ impl Connection {
         }
     }
 
+    /// As [`reply`](Self::reply), but half a reply is none: for a server that is killed.
+    pub(crate) fn reply_or_end(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(end) = reply_end(&self.buffer, 0) {
+                return Some(self.buffer.drain(..end).collect());
+            }
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+
     /// Reads more bytes; `false` at the end.
     fn fill(&mut self) -> bool {
         let mut chunk = [0; 64 << 10];

@@ -405,15 +405,14 @@ fn load(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     }
     let own = context.client.id;
     let read = move |server: &Shared| reload(server, own);
-    apart(context, arguments, read, |context, done| match done {
-        Ok(is_own) => {
-            context.reply.ok();
-            if is_own {
-                // Closed when this reply has been sent.
-                context.client.end(Ending::NoUser);
-            }
+    apart(context, arguments, read, |context, done| {
+        let is_own = done.map_err(|error| failed(&error))?;
+        context.reply.ok();
+        if is_own {
+            // Closed when this reply has been sent.
+            context.client.end(Ending::NoUser);
         }
-        Err(error) => context.reply.fail(&failed(&error).text()),
+        Ok(())
     })
 }
 
@@ -430,9 +429,10 @@ fn save(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
         return Err(NO_FILE);
     }
     let write = |server: &Shared| server.users.save();
-    apart(context, arguments, write, |context, done| match done {
-        Ok(()) => context.reply.ok(),
-        Err(error) => context.reply.fail(&failed(&error).text()),
+    apart(context, arguments, write, |context, done| {
+        done.map_err(|error| failed(&error))?;
+        context.reply.ok();
+        Ok(())
     })
 }
 

@@ -3,7 +3,7 @@
 use super::reach::NOTHING_OF_USERS;
 use super::rows::{ADMIN, ANY_TIME, CLIENT, CONNECTION, NOTHING};
 use super::table::Command;
-use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe};
+use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe, persist};
 use crate::apart::MANY;
 use crate::clients::{Client, Ending, Unblock};
 use crate::resp::{Arguments, Mute, number};
@@ -56,6 +56,10 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         .full_name("client|no-evict")
         .docs("connection", "7.0.0", NOTHING, "CLIENT NO-EVICT ON | OFF",
             "Whether this connection stays when the largest are closed"),
+    Command::new("durability", 3, persist::client_durability, CLIENT, CONNECTION, NOTHING_OF_USERS)
+        .full_name("client|durability")
+        .docs("connection", "7.2.0", NOTHING, "CLIENT DURABILITY ALWAYS | EVERYSEC | NO | DEFAULT",
+            "When this connection's writes are on the disk: before their replies, or later"),
     Command::new("unblock", -3, unblock, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|unblock")
         .docs("connection", "5.0.0", "O(log n)", "CLIENT UNBLOCK id [TIMEOUT | ERROR]",

@@ -120,12 +120,11 @@ fn rewrite(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
         ));
     };
     let write = move |server: &_| settings::rewrite(server, &file);
-    apart(context, arguments, write, |context, done| match done {
-        Ok(()) => context.reply.ok(),
-        Err(error) => {
-            let text = format!("ERR Rewriting config file: {error}");
-            context.fail(text.as_bytes());
-        }
+    apart(context, arguments, write, |context, done| {
+        let failed = |error| Failure::Owned(format!("ERR Rewriting config file: {error}").into());
+        done.map_err(failed)?;
+        context.reply.ok();
+        Ok(())
     })
 }
 

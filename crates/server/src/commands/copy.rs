@@ -1,7 +1,7 @@
 //! `COPY`.
 
 use super::copying::Copying;
-use super::strings::drop_value;
+use super::strings::drop_from;
 use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::memory::note_access;
 use crate::resp::{Arguments, number};
@@ -29,7 +29,7 @@ pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             Ok(Next::Reply)
         }
         Some(Text::Plain(value)) => {
-            target.store(context, arguments, value);
+            target.store(context, arguments, value)?;
             Ok(Next::Reply)
         }
         Some(Text::Cached(bytes)) => {
@@ -74,25 +74,34 @@ impl Target {
     }
 
     /// Stores the value under the second argument, and answers with whether it did.
-    fn store(self, context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) {
+    fn store(
+        self,
+        context: &mut Context<'_>,
+        arguments: Arguments<'_>,
+        value: Value,
+    ) -> Result<(), Failure> {
         note_access(context.server, self.database, arguments.get(2));
         let key = Key::from(arguments.get(2));
         let mut stored = true;
         let store = &context.server.store;
         if self.replaces {
-            let old = store.database(self.database).insert(key, value);
-            drop_value(context, old);
+            let database = store.database(self.database);
+            let old = context.commit(|effects| database.insert(effects, key, value))?;
+            drop_from(context.server, self.database, old);
         } else {
             let mut value = Some(value);
-            store.values(self.database).update(key, &mut |current| {
+            let values = store.values(self.database);
+            let mut decide = |current: Option<&[u8]>| {
                 stored = current.is_none();
                 match value.take_if(|_| stored) {
                     Some(value) => Update::Put(value),
                     None => Update::Keep,
                 }
-            });
+            };
+            context.commit(|effects| values.update(effects, key, &mut decide))?;
         }
         context.reply.integer(stored.into());
+        Ok(())
     }
 }
 
@@ -122,7 +131,7 @@ impl Work for CopyingCached {
         let Some(value) = self.copying.go_on(&self.bytes, context.turn)? else {
             return Ok(Step::Rest);
         };
-        self.target.store(context, arguments, value);
+        self.target.store(context, arguments, value)?;
         Ok(Step::Done)
     }
 }

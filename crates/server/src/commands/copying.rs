@@ -186,7 +186,8 @@ impl Work for Patching {
             let length = self.new.len();
             let new = Value::from(std::mem::take(&mut self.new));
             let key = Key::from(arguments.get(1));
-            let replaced = context.values().replace(key, self.old.as_ref(), new);
+            let (values, old) = (context.values(), self.old.as_ref());
+            let replaced = context.commit(|effects| values.replace(effects, key, old, new))?;
             if let Some(old) = self.old.take() {
                 free(old.len(), old);
             }

@@ -31,7 +31,8 @@ pub(super) fn decrby(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
 /// Adds to the integer under `key`. An absent key counts as zero.
 fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
     let mut sum = Err(Failure::NOT_AN_INTEGER);
-    context.values().update(Key::from(key), &mut |current| {
+    let values = context.values();
+    let mut decide = |current: Option<&[u8]>| {
         sum = current
             .map_or(Some(0), number::parse)
             .ok_or(Failure::NOT_AN_INTEGER)
@@ -40,7 +41,8 @@ fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
             Ok(sum) => Update::Put(Value::from(Digits::new(*sum).as_bytes())),
             Err(_) => Update::Keep,
         }
-    });
+    };
+    context.commit(|effects| values.update(effects, Key::from(key), &mut decide))?;
     context.reply.integer(sum?);
     Ok(Next::Reply)
 }
@@ -48,15 +50,15 @@ fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
 pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let increment = Extended::parse(arguments.get(2));
     let mut sum = Err(Failure::NOT_A_FLOAT);
-    context
-        .values()
-        .update(Key::from(arguments.get(1)), &mut |current| {
-            sum = add_float(current, increment.as_ref());
-            match &sum {
-                Ok(text) => Update::Put(Value::from(text.as_bytes())),
-                Err(_) => Update::Keep,
-            }
-        });
+    let (key, values) = (Key::from(arguments.get(1)), context.values());
+    let mut decide = |current: Option<&[u8]>| {
+        sum = add_float(current, increment.as_ref());
+        match &sum {
+            Ok(text) => Update::Put(Value::from(text.as_bytes())),
+            Err(_) => Update::Keep,
+        }
+    };
+    context.commit(|effects| values.update(effects, key, &mut decide))?;
     context.reply.bulk(sum?.as_bytes());
     Ok(Next::Reply)
 }

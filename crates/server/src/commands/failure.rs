@@ -5,6 +5,7 @@ use crate::resp::Arguments;
 use crate::users::Reason;
 use std::borrow::Cow;
 use std::time::Duration;
+use tremula_store::Unlogged;
 
 /// A command's failure: the text of its error reply, with its code.
 #[derive(Debug)]
@@ -26,6 +27,13 @@ pub(crate) enum Failure {
 
 /// How many bytes of a client's input an error repeats.
 const REPEATED: usize = 128;
+
+/// As Redis calls it when it cannot write its log.
+impl From<Unlogged> for Failure {
+    fn from(unlogged: Unlogged) -> Self {
+        Self::Owned(format!("MISCONF {unlogged}").into_bytes())
+    }
+}
 
 impl Failure {
     pub(crate) const OUT_OF_MEMORY: Self =

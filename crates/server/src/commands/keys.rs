@@ -1,59 +1,94 @@
 //! Commands on keys with any values, and on whole databases.
 
 use super::listing::{Source, list};
-use super::strings::drop_value;
+use super::strings::drop_from;
 use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
+use crate::apart::job;
 use crate::glob;
 use crate::memory::note_access;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use std::ops::{Bound, Range};
-use tremula_store::{DATABASES, Direction, Key, KeyRange, ONE_MOMENT, Walk, prefix_bounds};
+use std::sync::mpsc::Receiver;
+use tremula_store::{DATABASES, Direction, Key, ONE_MOMENT, Unlogged, Value, Walk, prefix_bounds};
 
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    count_keys(context, arguments, |context, key| {
-        let removed = context.database().remove(key);
-        drop_value(context, removed)
-    })
+    context.session.has_written = true;
+    if arguments.len() == 2 {
+        let (key, database) = (Key::from(arguments.get(1)), context.database());
+        let old = context.commit(|effects| database.remove(effects, &key))?;
+        let removed = drop_from(context.server, context.session.database, old);
+        context.reply.count(removed.into());
+        return Ok(Next::Reply);
+    }
+    let remove: Count = |server, number, keys| {
+        let store = &server.store;
+        let removed =
+            store.commit(|effects| store.database(number).remove_together(effects, keys))?;
+        let removed = removed.into_iter();
+        Ok(removed
+            .filter(|old| drop_from(server, number, Some(old.clone())))
+            .count())
+    };
+    count_keys(context, arguments, remove, Look::No)
 }
 
 pub(super) fn exists(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    count_keys(context, arguments, |context, key| {
-        let is_there = context.database().contains_key(key);
+    if arguments.len() == 2 {
+        let key = Key::from(arguments.get(1));
+        let is_there = context.database().contains_key(&key);
         context.note_lookup(is_there);
-        is_there
-    })
+        context.reply.count(is_there.into());
+        return Ok(Next::Reply);
+    }
+    count_keys(context, arguments, count_present, Look::Only)
 }
 
 /// As [`exists`], and a use of the keys.
 pub(super) fn touch(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    count_keys(context, arguments, |context, key| {
-        note_access(context.server, context.session.database, key.as_bytes());
-        let is_there = context.database().contains_key(key);
-        context.note_lookup(is_there);
-        is_there
-    })
+    count_keys(context, arguments, count_present, Look::AndUse)
 }
 
-/// Counts the keys among the arguments for which `counts` says so. Each key is a step of its own.
+fn count_present(server: &Shared, number: usize, keys: &[Key]) -> Result<usize, Unlogged> {
+    let mut count = 0;
+    let mut show = |_, value: Option<&Value>| count += usize::from(value.is_some());
+    server.store.database(number).get_together(keys, &mut show);
+    Ok(count)
+}
+
+/// Answers with what `count` makes of all keys among the arguments, in one step.
 fn count_keys(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
-    counts: fn(&Context<'_>, &Key) -> bool,
+    count: Count,
+    look: Look,
 ) -> Outcome {
+    let (keys, counted) = (Vec::new(), None);
     let work = Counting {
-        next: 1,
-        count: 0,
-        counts,
+        keys,
+        count,
+        look,
+        counted,
     };
     begin(context, arguments, work)
 }
 
+/// Whether counting is a lookup of the keys, and whether it is a use of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    No,
+    Only,
+    AndUse,
+}
+
+/// Counts keys of the database with this number.
+type Count = fn(&Shared, usize, &[Key]) -> Result<usize, Unlogged>;
+
 struct Counting {
-    /// The argument that comes next.
-    next: usize,
-    count: usize,
-    counts: fn(&Context<'_>, &Key) -> bool,
+    keys: Vec<Key>,
+    count: Count,
+    look: Look,
+    counted: Option<Receiver<Result<usize, Unlogged>>>,
 }
 
 impl Work for Counting {
@@ -62,16 +97,43 @@ impl Work for Counting {
         context: &mut Context<'_>,
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
-        while self.next < arguments.len() {
-            let key = Key::from(arguments.get(self.next));
-            self.count += usize::from((self.counts)(context, &key));
-            self.next += 1;
-            if context.turn.spend(1) && self.next < arguments.len() {
+        if let Some(counted) = &self.counted {
+            let counted = counted.try_recv().map_err(|_| Failure::STOPPING)??;
+            context.session.has_written = true;
+            self.answer(context, arguments, counted);
+            return Ok(Step::Done);
+        }
+        while self.keys.len() + 1 < arguments.len() {
+            let key = arguments.get(self.keys.len() + 1);
+            if self.look == Look::AndUse {
+                note_access(context.server, context.session.database, key);
+            }
+            self.keys.push(Key::from(key));
+            if context.turn.spend(1) && self.keys.len() + 1 < arguments.len() {
                 return Ok(Step::Rest);
             }
         }
-        context.reply.count(self.count);
+        let (number, keys) = (context.session.database, std::mem::take(&mut self.keys));
+        let count = self.count;
+        if keys.len() > ONE_MOMENT {
+            let (job, counted) = job(move |server| count(server, number, &keys));
+            self.counted = Some(counted);
+            return Ok(Step::Apart(job));
+        }
+        let counted = count(context.server, number, &keys)?;
+        self.answer(context, arguments, counted);
         Ok(Step::Done)
+    }
+}
+
+impl Counting {
+    fn answer(&self, context: &mut Context<'_>, arguments: Arguments<'_>, counted: usize) {
+        if self.look != Look::No {
+            let missed = arguments.len() - 1 - counted;
+            context.stripe.hits.add(counted as u64);
+            context.stripe.misses.add(missed as u64);
+        }
+        context.reply.count(counted);
     }
 }
 
@@ -144,14 +206,24 @@ fn flush(context: &mut Context<'_>, arguments: Arguments<'_>, databases: Range<u
         .map(|number| context.server.store.database(number).len())
         .sum();
     let empty = move |server: &Shared| {
-        for number in databases {
-            server.store.database(number).remove_range(KeyRange::all());
-        }
+        let store = &server.store;
+        store.commit(|effects| {
+            for number in databases {
+                let database = store.database(number);
+                database.remove_range(effects, Bound::Unbounded, Bound::Unbounded);
+            }
+        })
     };
+    context.session.has_written = true;
     if keys > ONE_MOMENT {
-        return apart(context, arguments, empty, |context, ()| context.reply.ok());
+        return apart(context, arguments, empty, |context, emptied| {
+            emptied?;
+            context.session.has_written = true;
+            context.reply.ok();
+            Ok(())
+        });
     }
-    empty(context.server);
+    empty(context.server)?;
     context.reply.ok();
     Ok(Next::Reply)
 }

@@ -22,6 +22,7 @@ mod memory;
 mod object;
 mod operate;
 mod ordered;
+mod persist;
 mod reach;
 mod rows;
 mod scan;
@@ -36,6 +37,7 @@ use crate::apart::MANY;
 use crate::clients::Client;
 use crate::figures::{Stopwatch, Stripe};
 use crate::memory::{Promise, Room};
+use crate::persist::Durability;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
 use crate::turn::{BYTES_PER_UNIT, Turn};
@@ -47,11 +49,11 @@ pub(crate) use failure::Failure;
 pub(crate) use listing::Gathering;
 pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use ordered::interval_of;
+pub(crate) use persist::Awaited;
 pub(crate) use reach::KeyReach;
 use std::time::Duration;
 pub(crate) use table::{CATEGORIES, COUNT, Command, all, lookup_full, numbered};
-use tremula_store::Database;
-use tremula_store::Values;
+use tremula_store::{Database, Effects, Values};
 use view::View;
 pub(crate) use work::{Step, Unfinished, Work};
 use work::{apart, begin};
@@ -76,6 +78,10 @@ pub(crate) struct Session {
     pub(crate) last_command: &'static str,
     /// What the connection sees of all commands, if it is a monitor.
     pub(crate) watching: Option<Watching>,
+    /// Whether something has been committed that is not on its way into the log.
+    pub(crate) has_written: bool,
+    /// When its writes are on the disk, if it has chosen.
+    pub(crate) durability: Option<Durability>,
 }
 
 impl Session {
@@ -89,6 +95,8 @@ impl Session {
             promise: None,
             last_command: "",
             watching: None,
+            has_written: false,
+            durability: None,
         }
     }
 }
@@ -122,12 +130,6 @@ impl<'a> Context<'a> {
         self.server.store.values(self.session.database)
     }
 
-    /// Ends a command that has gone on elsewhere with an error.
-    fn fail(&mut self, text: &[u8]) {
-        self.stripe.error(text);
-        self.reply.fail(text);
-    }
-
     /// Counts a key that was looked up to be read.
     pub(super) fn note_lookup(&self, is_there: bool) {
         let stripe = self.stripe;
@@ -142,6 +144,13 @@ impl<'a> Context<'a> {
     /// The selected database.
     pub(crate) fn database(&self) -> &'a Database {
         self.server.store.database(self.session.database)
+    }
+
+    /// Runs `write` with what every write needs.
+    #[inline]
+    fn commit<R>(&mut self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Failure> {
+        self.session.has_written = true;
+        Ok(self.server.store.commit(write)?)
     }
 }
 
@@ -165,6 +174,8 @@ pub(crate) enum Next {
     Again,
     /// Waits, and then sends the replies: a user or password was wrong.
     Slow(Duration),
+    /// Sends the replies so far, and answers this command when what was written is on the disk.
+    Durable(Awaited),
     /// Sends the replies and closes.
     Close,
 }
@@ -379,7 +390,13 @@ fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
     }
     let (reply, stripe) = (&mut *lent.reply, lent.stripe);
     let next = match outcome {
-        Ok(next @ (Next::Work(_) | Next::Receive(_) | Next::Wait(_) | Next::Apart)) => return next,
+        Ok(
+            next @ (Next::Work(_)
+            | Next::Receive(_)
+            | Next::Wait(_)
+            | Next::Durable(_)
+            | Next::Apart),
+        ) => return next,
         Ok(next) => next,
         Err(Failure::WrongPassword(wait)) => {
             let text = Failure::WRONG_PASSWORD.text();

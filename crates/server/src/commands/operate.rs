@@ -56,7 +56,7 @@ pub(super) fn wait(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     }))
 }
 
-/// Stops the server as SIGTERM does. Nothing is stored, so that nothing can be saved.
+/// Stops the server as SIGTERM does, which saves what is to be kept, whatever the command says.
 pub(super) fn shutdown(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let (mut saves, mut others, mut aborts) = (None, false, false);
     for word in arguments.skip(1) {
@@ -75,7 +75,7 @@ pub(super) fn shutdown(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
         // One that has begun cannot be called back: no command arrives after it.
         return Err(Failure::Text("ERR No shutdown in progress."));
     }
-    if saves == Some(true) {
+    if saves == Some(true) && context.server.persistence.is_none() {
         return Err(Failure::Text(
             "ERR nothing can be saved, because keys are only in memory; SHUTDOWN NOSAVE stops the \
              server, and the keys are lost",

@@ -186,16 +186,20 @@ pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let number = context.session.database;
     let has_few = has_few_keys(context, &low, &high);
     let remove = move |server: &Shared| {
-        let range = KeyRange::new(low.as_ref(), high.as_ref());
-        server.store.database(number).remove_range(range)
+        let store = &server.store;
+        let (low, high) = (low.as_ref(), high.as_ref());
+        store.commit(|effects| store.database(number).remove_range(effects, low, high))
     };
+    context.session.has_written = true;
     if has_few {
-        let removed = remove(context.server);
+        let removed = remove(context.server)?;
         context.reply.count(removed);
         return Ok(Next::Reply);
     }
     apart(context, arguments, remove, |context, removed| {
-        context.reply.count(removed);
+        context.session.has_written = true;
+        context.reply.count(removed?);
+        Ok(())
     })
 }
 
@@ -343,6 +347,7 @@ pub(super) fn shape(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
             reply.bulk(name.as_bytes());
             reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
         }
+        Ok(())
     })
 }
 

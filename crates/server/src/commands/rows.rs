@@ -8,7 +8,8 @@ use super::reach::{
 use super::table::Command;
 use super::{
     acl, client, config, connection, copy, counters, debug, describe, ets, info, keys, latency,
-    lolwut, mailbox, memory, object, operate, ordered, scan, slowlog, strings, transaction,
+    lolwut, mailbox, memory, object, operate, ordered, persist, scan, slowlog, strings,
+    transaction,
 };
 
 type Words = &'static [&'static str];
@@ -362,6 +363,16 @@ pub(crate) static COMMANDS: &[Command] = &[
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
         .docs("generic", "3.0.0", NOTHING, "WAIT numreplicas timeout",
             "Wait for replicas, of which there are none: 0, at once if none is asked for"),
+    Command::new("waitaof", 4, persist::waitaof, &["noscript"], CONNECTION, NOTHING_OF_USERS)
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+        .docs("generic", "7.2.0", NOTHING, "WAITAOF numlocal numreplicas timeout",
+            "Wait until what this connection has written or seen is on the disk"),
+    Command::new("save", 1, persist::save, &["admin", "noscript", "no_async_loading", "no_multi"], &[], NOTHING_OF_USERS)
+        .docs("server", "1.0.0", ALL, "SAVE", "Make a snapshot; other clients go on meanwhile"),
+    Command::new("bgsave", -1, persist::bgsave, &["admin", "noscript", "no_async_loading"], &[], NOTHING_OF_USERS)
+        .docs("server", "1.0.0", NOTHING, "BGSAVE [SCHEDULE]", "Begin to make a snapshot"),
+    Command::new("lastsave", 1, persist::lastsave, &["loading", "stale", "fast"], &["@admin", "@dangerous"], NOTHING_OF_USERS)
+        .docs("server", "1.0.0", NOTHING, "LASTSAVE", "When the last snapshot was made, in seconds since 1970"),
     Command::new("lolwut", -1, lolwut::lolwut, READ_FAST, &[], NOTHING_OF_USERS)
         .docs("server", "5.0.0", NOTHING, "LOLWUT [VERSION version] [columns]", "The tree that this server is named after"),
     Command::new("ping", -1, connection::ping, &["fast"], CONNECTION, NOTHING_OF_USERS)

@@ -2,12 +2,16 @@
 
 use super::copying::{Copying, Patched, Patching, answer, at_once, with_value};
 use super::{Context, Failure, Next, Outcome, Step, Work, begin};
-use crate::apart::{LONG, free};
+use crate::apart::{LONG, free, job};
 use crate::limits::REPLY_BATCH;
 use crate::memory::note_access;
 use crate::resp::{Arguments, number};
+use crate::server::Shared;
 use std::ops::Range;
-use tremula_store::{Changed, Key, Part, Text, TooLong, Update, Value, checked_end};
+use std::sync::mpsc::Receiver;
+use tremula_store::{
+    Changed, Database, Key, ONE_MOMENT, Part, Text, TooLong, Unlogged, Update, Value, checked_end,
+};
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     reply_value(context, arguments.get(1));
@@ -28,13 +32,28 @@ fn reply_value(context: &mut Context<'_>, key: &[u8]) {
 
 pub(super) fn mget(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     context.reply.array(arguments.len() - 1);
-    begin(context, arguments, Getting { next: 1 })
+    if arguments.len() == 2 {
+        reply_value(context, arguments.get(1));
+        return Ok(Next::Reply);
+    }
+    begin(context, arguments, Getting::default())
 }
 
-/// Writes values while they are sent.
+/// Copies the values of all keys, as of one moment, and writes them while they are sent.
+#[derive(Default)]
 struct Getting {
-    /// The argument that comes next.
+    keys: Vec<Key>,
+    copied: Option<Receiver<Vec<Option<Value>>>>,
+    values: Option<std::vec::IntoIter<Option<Value>>>,
+    /// The argument of the next value.
     next: usize,
+}
+
+/// The values of keys as of one moment.
+fn together(database: &Database, keys: &[Key]) -> Vec<Option<Value>> {
+    let mut values = vec![None; keys.len()];
+    database.get_together(keys, &mut |at, value| values[at] = value.cloned());
+    values
 }
 
 impl Work for Getting {
@@ -43,11 +62,45 @@ impl Work for Getting {
         context: &mut Context<'_>,
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
-        while self.next < arguments.len() {
-            let key = arguments.get(self.next);
+        while self.keys.len() + 1 < arguments.len() {
+            let key = arguments.get(self.keys.len() + 1);
             note_access(context.server, context.session.database, key);
-            reply_value(context, key);
+            self.keys.push(Key::from(key));
+            if context.turn.spend(1) {
+                return Ok(Step::Rest);
+            }
+        }
+        let values = match (&mut self.values, &self.copied) {
+            (Some(values), _) => values,
+            (None, Some(copied)) => {
+                let copied = copied.try_recv().map_err(|_| Failure::STOPPING)?;
+                self.values.insert(copied.into_iter())
+            }
+            (None, None) if self.keys.len() > ONE_MOMENT => {
+                let (number, keys) = (context.session.database, self.keys.clone());
+                let (job, copied) =
+                    job(move |server| together(server.store.database(number), &keys));
+                self.copied = Some(copied);
+                return Ok(Step::Apart(job));
+            }
+            (None, None) => {
+                let copied = together(context.database(), &self.keys);
+                self.values.insert(copied.into_iter())
+            }
+        };
+        for value in values {
+            let key = &self.keys[self.next];
             self.next += 1;
+            match value.and_then(|value| context.values().text(key, &value)) {
+                Some(text) => {
+                    context.stripe.hits.add(1);
+                    context.reply.value(text);
+                }
+                None => {
+                    context.stripe.misses.add(1);
+                    context.reply.null();
+                }
+            }
             if context.turn.spend(1) || context.reply.len() >= REPLY_BATCH {
                 context.reply.stream();
                 return Ok(Step::Rest);
@@ -75,7 +128,8 @@ fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> R
     let key = Key::from(arguments.get(1));
     let values = context.values();
     if condition == Condition::Always {
-        let old = context.database().insert(key, value);
+        let database = context.database();
+        let old = context.commit(|effects| database.insert(effects, key, value))?;
         if wants_old {
             let old = values.taken(old);
             reply_old(context, old);
@@ -88,7 +142,7 @@ fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> R
     let mut value = Some(value);
     let mut old = None;
     let mut stored = false;
-    values.update(key, &mut |current| {
+    let mut decide = |current: Option<&[u8]>| {
         if wants_old {
             old = current.map(|current| Text::Plain(Value::from(current)));
         }
@@ -97,7 +151,8 @@ fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> R
         }
         stored = true;
         value.take().map_or(Update::Keep, Update::Put)
-    });
+    };
+    context.commit(|effects| values.update(effects, key, &mut decide))?;
     match (wants_old, stored) {
         (true, _) => reply_old(context, old),
         (false, true) => context.reply.ok(),
@@ -107,10 +162,15 @@ fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> R
 }
 
 /// Drops a value that was taken out of the index. Returns whether it still existed.
-pub(super) fn drop_value(context: &Context<'_>, value: Option<Value>) -> bool {
+fn drop_value(context: &Context<'_>, value: Option<Value>) -> bool {
+    drop_from(context.server, context.session.database, value)
+}
+
+/// Drops a value that was taken out of the index of the database with this number.
+pub(super) fn drop_from(server: &Shared, number: usize, value: Option<Value>) -> bool {
     let Some(value) = value else { return false };
     if value.len() < LONG {
-        return context.values().dropped(Some(value));
+        return server.store.values(number).dropped(Some(value));
     }
     free(value.len(), value);
     true
@@ -163,13 +223,15 @@ fn store_if_absent(
     let key = Key::from(arguments.get(1));
     let mut value = Some(value);
     let mut stored = false;
-    context.values().update(key, &mut |current| {
+    let values = context.values();
+    let mut decide = |current: Option<&[u8]>| {
         stored = current.is_none();
         match value.take() {
             Some(value) if stored => Update::Put(value),
             _ => Update::Keep,
         }
-    });
+    };
+    context.commit(|effects| values.update(effects, key, &mut decide))?;
     context.reply.integer(stored.into());
     Ok(())
 }
@@ -177,7 +239,8 @@ fn store_if_absent(
 pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     with_value(context, arguments, 2, |context, arguments, value| {
         let key = Key::from(arguments.get(1));
-        let old = context.database().insert(key, value);
+        let database = context.database();
+        let old = context.commit(|effects| database.insert(effects, key, value))?;
         let old = context.values().taken(old);
         reply_old(context, old);
         Ok(())
@@ -185,7 +248,8 @@ pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
 }
 
 pub(super) fn getdel(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let old = context.database().remove(&Key::from(arguments.get(1)));
+    let (key, database) = (Key::from(arguments.get(1)), context.database());
+    let old = context.commit(|effects| database.remove(effects, &key))?;
     let old = context.values().taken(old);
     reply_old(context, old);
     Ok(Next::Reply)
@@ -195,15 +259,30 @@ pub(super) fn mset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     if arguments.len().is_multiple_of(2) {
         return Err(Failure::arity(context.command));
     }
-    let copying = Copying::default();
-    begin(context, arguments, Setting { next: 1, copying })
+    begin(context, arguments, Setting::default())
 }
 
-/// Stores values, each in a step of its own.
+/// Stores values, all in one step.
+#[derive(Default)]
 struct Setting {
-    /// The argument with the key that comes next.
-    next: usize,
+    entries: Vec<(Key, Value)>,
     copying: Copying,
+    stored: Option<Receiver<Result<(), Unlogged>>>,
+}
+
+/// Stores the values, and drops those before.
+fn store_together(
+    server: &Shared,
+    number: usize,
+    entries: Vec<(Key, Value)>,
+) -> Result<(), Unlogged> {
+    let store = &server.store;
+    let replaced =
+        store.commit(|effects| store.database(number).insert_together(effects, entries))?;
+    for old in replaced {
+        drop_from(server, number, Some(old));
+    }
+    Ok(())
 }
 
 impl Work for Setting {
@@ -212,21 +291,34 @@ impl Work for Setting {
         context: &mut Context<'_>,
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
-        while self.next < arguments.len() {
-            let bytes = arguments.get(self.next + 1);
+        if let Some(stored) = &self.stored {
+            stored.try_recv().map_err(|_| Failure::STOPPING)??;
+            context.session.has_written = true;
+            context.reply.ok();
+            return Ok(Step::Done);
+        }
+        while 2 * self.entries.len() + 1 < arguments.len() {
+            let next = 2 * self.entries.len() + 1;
+            let bytes = arguments.get(next + 1);
             let Some(value) = self.copying.go_on(bytes, context.turn)? else {
                 return Ok(Step::Rest);
             };
-            let key = arguments.get(self.next);
+            let key = arguments.get(next);
             note_access(context.server, context.session.database, key);
-            let old = context.database().insert(Key::from(key), value);
-            drop_value(context, old);
-            self.next += 2;
+            self.entries.push((Key::from(key), value));
             let is_over = context.turn.spend(1) || context.turn.spend_bytes(bytes.len());
-            if is_over && self.next < arguments.len() {
+            if is_over && next + 2 < arguments.len() {
                 return Ok(Step::Rest);
             }
         }
+        let (number, entries) = (context.session.database, std::mem::take(&mut self.entries));
+        if entries.len() > ONE_MOMENT {
+            let (job, stored) = job(move |server| store_together(server, number, entries));
+            self.stored = Some(stored);
+            return Ok(Step::Apart(job));
+        }
+        context.session.has_written = true;
+        store_together(context.server, number, entries)?;
         context.reply.ok();
         Ok(Step::Done)
     }
@@ -254,9 +346,9 @@ fn try_append(
 ) -> Result<Patched, Failure> {
     let limit = context.server.live.max_argument.bytes();
     let (key, suffix) = (Key::from(arguments.get(1)), arguments.get(2));
-    let changed = context
-        .values()
-        .append(key, suffix, limit, at_once(attempts));
+    let values = context.values();
+    let changed =
+        context.commit(|effects| values.append(effects, key, suffix, limit, at_once(attempts)))?;
     Ok(match changed.map_err(|TooLong| Failure::TOO_LONG)? {
         Changed::To(length) => {
             context.turn.spend_bytes(length);
@@ -326,7 +418,7 @@ fn try_setrange(
     let values = context.values();
     let mut is_long = false;
     let mut length = Ok(0);
-    values.update(Key::from(arguments.get(1)), &mut |current| {
+    let mut decide = |current: Option<&[u8]>| {
         let current = current.unwrap_or_default();
         if patch.is_empty() {
             length = Ok(current.len());
@@ -345,7 +437,9 @@ fn try_setrange(
             bytes[..current.len()].copy_from_slice(current);
             bytes[offset..end].copy_from_slice(patch);
         }))
-    });
+    };
+    let key = Key::from(arguments.get(1));
+    context.commit(|effects| values.update(effects, key, &mut decide))?;
     let length = length.map_err(|TooLong| Failure::TOO_LONG)?;
     if !is_long {
         context.turn.spend_bytes(length);

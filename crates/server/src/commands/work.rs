@@ -72,7 +72,7 @@ pub(super) fn apart<R: Send + 'static>(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
     run: impl FnOnce(&Shared) -> R + Send + 'static,
-    answer: fn(&mut Context<'_>, R),
+    answer: fn(&mut Context<'_>, R) -> Result<(), Failure>,
 ) -> Outcome {
     let (job, result) = job(run);
     let work = Awaiting {
@@ -86,7 +86,7 @@ pub(super) fn apart<R: Send + 'static>(
 struct Awaiting<R> {
     job: Option<Job>,
     result: Receiver<R>,
-    answer: fn(&mut Context<'_>, R),
+    answer: fn(&mut Context<'_>, R) -> Result<(), Failure>,
 }
 
 impl<R: Send> Work for Awaiting<R> {
@@ -95,7 +95,7 @@ impl<R: Send> Work for Awaiting<R> {
             return Ok(Step::Apart(job));
         }
         let result = self.result.try_recv().map_err(|_| Failure::STOPPING)?;
-        (self.answer)(context, result);
+        (self.answer)(context, result)?;
         Ok(Step::Done)
     }
 }

@@ -413,31 +413,122 @@ pub(super) const FIGURES: &[Definition] = &[
         "rdb_changes_since_last_save",
         "unsaved_changes",
         NUMBER,
-        "0: nothing is saved",
-        |_| Some(0_u32.into()),
+        "Effects in the log behind the last snapshot; 0 without a log",
+        |now| {
+            let unsaved = now.server.persistence.as_ref().map_or(0, |persistence| {
+                let last = now.server.store.last_effect().get();
+                last.saturating_sub(persistence.last_save().sequence.get())
+            });
+            Some(unsaved.into())
+        },
     ),
     one(
         Section::Persistence,
         "rdb_bgsave_in_progress",
         "saving",
         NUMBER,
-        "0: nothing is saved",
-        |_| Some(0_u32.into()),
+        "1 while a snapshot is made",
+        |now| {
+            let persistence = now.server.persistence.as_ref();
+            Some(u32::from(persistence.is_some_and(|persistence| persistence.is_saving())).into())
+        },
+    ),
+    one(
+        Section::Persistence,
+        "rdb_last_save_time",
+        "last_save_time",
+        (Gauge, Unit::Seconds),
+        "When the last snapshot was made, since 1970; at first, when the server started",
+        |now| Some(now.server.persistence.as_ref()?.last_save_time().into()),
+    ),
+    one(
+        Section::Persistence,
+        "rdb_last_bgsave_status",
+        "last_save_status",
+        PLAIN_TEXT,
+        "`ok`, or `err` if the last snapshot could not be made: the server's log says why",
+        |now| {
+            let persistence = now.server.persistence.as_ref()?;
+            let succeeded = persistence.last_save().succeeded;
+            Some(if succeeded { "ok" } else { "err" }.into())
+        },
+    ),
+    one(
+        Section::Persistence,
+        "rdb_last_bgsave_time_sec",
+        "last_save_seconds",
+        (Gauge, Unit::Seconds),
+        "How long the last snapshot took",
+        |now| {
+            let took = now.server.persistence.as_ref()?.last_save().took?;
+            Some(took.as_secs().into())
+        },
     ),
     one(
         Section::Persistence,
         "aof_enabled",
         "log_enabled",
         NUMBER,
-        "0: there is no log of changes",
-        |_| Some(0_u32.into()),
+        "1 if keys are kept: `--dir`",
+        |now| Some(u32::from(now.server.persistence.is_some()).into()),
+    ),
+    one(
+        Section::Persistence,
+        "log_durability",
+        "log_durability",
+        PLAIN_TEXT,
+        "When a write is on the disk: `always`, `everysec` or `no`",
+        |now| Some(now.server.persistence.as_ref()?.durability().name().into()),
+    ),
+    one(
+        Section::Persistence,
+        "log_last_effect",
+        "log_last_effect",
+        COUNT,
+        "The number of the last effect",
+        |now| {
+            now.server.persistence.as_ref()?;
+            Some(now.server.store.last_effect().get().into())
+        },
+    ),
+    one(
+        Section::Persistence,
+        "log_durable_effect",
+        "log_durable_effect",
+        COUNT,
+        "The number of the last effect that is on the disk",
+        |now| Some(now.server.store.log()?.durable().get().into()),
+    ),
+    one(
+        Section::Persistence,
+        "log_bytes_written",
+        "log_bytes",
+        (Counter, Unit::Bytes),
+        "Bytes of the log since the start",
+        |now| Some(now.server.persistence.as_ref()?.stats().bytes.into()),
+    ),
+    one(
+        Section::Persistence,
+        "log_syncs",
+        "log_syncs",
+        COUNT,
+        "How often the log was synced",
+        |now| Some(now.server.persistence.as_ref()?.stats().syncs.into()),
+    ),
+    one(
+        Section::Persistence,
+        "log_is_full",
+        "log_is_full",
+        NUMBER,
+        "1 while the disk has no room for the log: writes are refused",
+        |now| Some(u32::from(now.server.persistence.as_ref()?.stats().is_full).into()),
     ),
     one(
         Section::Persistence,
         "aof_rewrite_in_progress",
         "log_rewriting",
         NUMBER,
-        "0: there is no log of changes",
+        "0: the log is truncated, never rewritten",
         |_| Some(0_u32.into()),
     ),
     one(

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use tremula_store::Database;
+use tremula_store::Store;
 use tremula_store::{Key, Value};
 use tremula_sync::counting_allocator::used_bytes;
 
@@ -140,7 +140,7 @@ impl From<io::Error> for RowError {
 /// [`LoadError`], with the number of the bad line.
 pub(crate) fn load(
     arguments: &LoadArgs,
-    database: &Database,
+    keyspace: &Store,
     max_memory: Option<u64>,
 ) -> Result<(), LoadError> {
     let Some(path) = &arguments.file else {
@@ -178,7 +178,10 @@ pub(crate) fn load(
         if used_bytes().saturating_add(bytes) > limit {
             return Err(RowError::Full);
         }
-        database.insert(Key::from(key), Value::from(value));
+        let (key, value) = (Key::from(key), Value::from(value));
+        let database = keyspace.database(0);
+        let stored = keyspace.commit(|effects| database.insert(effects, key, value));
+        stored.map_err(io::Error::other)?;
         count += 1;
         Ok(())
     };

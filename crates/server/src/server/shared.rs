@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::listen::Listen;
 use crate::listen::Listening;
 use crate::memory::Memory;
+use crate::persist::Persistence;
 use crate::settings::{self, Live};
 use crate::transport::Certificates;
 use crate::users::Users;
@@ -27,6 +28,8 @@ use tremula_store::StoreConfig;
 /// The data that all threads of a server share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
+    /// Where the keys are kept, if they are.
+    pub(crate) persistence: Option<Arc<Persistence>>,
     pub(crate) limits: Limits,
     /// The commands that are refused.
     pub(crate) denied: Denied,
@@ -71,6 +74,7 @@ impl Shared {
         let limits = config.limits;
         let shared = Self {
             store,
+            persistence: config.persistence,
             denied: limits.clients.denied(),
             clients: Arc::new(Clients::new(&limits)),
             figures: Figures::new(peers.len()),
@@ -138,6 +142,7 @@ pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> A
         password_file: None,
         table_directory: None,
         config_file: None,
+        persistence: None,
         settings: Vec::new(),
     };
     let opened = (listening, None);

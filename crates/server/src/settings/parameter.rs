@@ -109,6 +109,23 @@ static ALIVE: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "appendfsync",
+        flag: "durability",
+        kind: Kind::Word(&["always", "everysec", "no"]),
+        get: |server| {
+            let persistence = server.persistence.as_ref();
+            let chosen = persistence.map(|persistence| persistence.durability());
+            chosen.unwrap_or_default().to_string()
+        },
+        set: |server, given| match &server.persistence {
+            Some(persistence) => {
+                persistence.set_durability(given.text().parse()?);
+                Ok(())
+            }
+            None => Err("keys are only in memory; start with --dir".to_owned()),
+        },
+    },
+    Parameter {
         name: "maxmemory-samples",
         flag: "max-memory-samples",
         kind: Kind::Number(1, 64),
@@ -353,9 +370,8 @@ static ALIVE: &[Parameter] = &[
 const REQUIREPASS: &str = "requirepass";
 
 /// Parameters that Redis has and clients ask for, which never change here.
-const FIXED: [(&str, &str); 6] = [
+const FIXED: [(&str, &str); 5] = [
     ("activedefrag", "no"),
-    ("appendonly", "no"),
     ("daemonize", "no"),
     ("replicaof", ""),
     ("save", ""),
@@ -389,7 +405,9 @@ pub(crate) fn all(server: &Shared) -> Vec<(Cow<'static, str>, String)> {
     let port = |at: Option<SocketAddr>| at.map_or(0, |at| at.port()).to_string();
     let bind = listening.plain.or(listening.tls);
     let bind = bind.map(|at| at.ip().to_string());
+    let appendonly = yes_or_no(server.persistence.is_some()).to_owned();
     for (name, value) in [
+        ("appendonly", appendonly),
         ("databases", DATABASES.to_string()),
         ("port", port(listening.plain)),
         ("tls-port", port(listening.tls)),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | head | `TREMSNAP`, version (u32), sequence (u64), CRC-32C of these (u32) |
 //! | block | length (u32), CRC-32C of the kind and the body (u32), kind (u8), body |
-//! | last block | kind 0: the number of entries (u64), the last sequence that it may have seen (u64) |
+//! | last block | kind 0: the number of entries (u64), the last sequence that it has seen (u64) |
 //!
 //! All numbers are little-endian, or LEB128 where nothing else is said. The body of kind 1 is the
 //! number of a database (u8) and its entries: for each how many bytes its key has in common with
@@ -12,6 +12,7 @@
 //! value. A file without its last block was not finished.
 
 use super::SnapshotError;
+use crate::effects::DATABASES;
 use crate::effects::record::{Fields, write_number};
 use std::path::Path;
 
@@ -126,7 +127,7 @@ pub(super) fn read_entries(
 ) -> Result<u64, String> {
     let (database, rest) = body.split_first().ok_or("a block without a database")?;
     let database = usize::from(*database);
-    if database >= crate::DATABASES {
+    if database >= DATABASES {
         return Err(format!("database {database}"));
     }
     let mut fields = Fields(rest);

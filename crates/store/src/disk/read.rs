@@ -10,9 +10,9 @@ use crate::{Key, Value};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tremula_log::Sequence;
 use tremula_sync::system::atomic::{AtomicU64, Ordering};
+use tremula_sync::system::mpsc::{Receiver, SyncSender, sync_channel};
 use tremula_sync::system::{Mutex, thread};
 
 /// Bytes that are read at once.
@@ -68,8 +68,8 @@ fn fill(
     })
 }
 
-/// Loads a snapshot into a store that nobody else uses yet, with this number of threads. `progress`
-/// is told how many bytes have been read, now and then.
+/// Loads a snapshot into a store that nobody else uses yet, with this number of threads. Now and
+/// then `progress` gets the number of bytes that have been read.
 ///
 /// If it fails, the store has a part of the snapshot.
 pub(crate) fn load(
@@ -109,8 +109,8 @@ pub(crate) fn load(
     })
 }
 
-/// Reads block after block, and returns what the last one tells: the number of entries, and the last
-/// record that the snapshot may have seen.
+/// Reads block after block, and returns what stands in the last one: the number of entries, and the
+/// last record that the snapshot may have seen.
 fn read_blocks(
     file: &mut impl Read,
     path: &Path,

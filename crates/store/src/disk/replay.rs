@@ -9,18 +9,17 @@ use crate::effects::record::{Record, Recorded};
 use crate::store::Store;
 use crate::{BadRecord, Key, Value};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::Barrier;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tremula_index::Update;
 use tremula_log::{Entry, Log, Sequence};
 use tremula_sync::system::atomic::{AtomicBool, Ordering};
-use tremula_sync::system::{Mutex, thread};
+use tremula_sync::system::mpsc::{Receiver, SyncSender, sync_channel};
+use tremula_sync::system::{Barrier, Mutex, thread};
 
 /// Batches that have been read and not applied yet.
 const AHEAD: usize = 64;
 
 /// Applies all records from a sequence on to a store that nobody else uses yet. Returns how many
-/// there were. `progress` is told the sequence that has been read, now and then.
+/// there were. Now and then `progress` gets the sequence that has been read.
 pub(crate) fn replay(
     store: &Store,
     log: &dyn Log,

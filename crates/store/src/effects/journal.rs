@@ -15,7 +15,7 @@ use tremula_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, O
 use tremula_sync::system::Arc;
 use tremula_sync::{CachePadded, Mutex, thread_index};
 
-/// Buffers into which threads write: so many that threads seldom share one.
+/// Buffers into which threads write: as many as a word has bits, so that threads seldom share one.
 const BUFFERS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
 
 /// Bytes in one buffer from which a writer forwards by itself.
@@ -27,10 +27,10 @@ const BATCH: usize = 256 << 10;
 /// Room of a buffer that is kept.
 const KEPT: usize = 1 << 20;
 
-/// Who forwards.
+/// Whether a thread forwards.
 const NOBODY: u8 = 0;
 const SOMEBODY: u8 = 1;
-/// There is something that the one who forwards may not have seen.
+/// There is something that the thread which forwards may not have seen.
 const AGAIN: u8 = 2;
 
 pub(crate) struct Journal {
@@ -38,6 +38,8 @@ pub(crate) struct Journal {
     /// The number of the next effect.
     next: CachePadded<AtomicU64>,
     buffers: Box<[CachePadded<Mutex<Buffer>>]>,
+    /// The buffers in which something lies: a bit for each.
+    filled: CachePadded<AtomicU64>,
     forwards: AtomicU8,
     merge: Mutex<Merge>,
     /// Whether the log has refused what was to be appended.
@@ -127,6 +129,7 @@ impl Journal {
             log,
             next: CachePadded::new(AtomicU64::new(next)),
             buffers,
+            filled: CachePadded::new(AtomicU64::new(0)),
             forwards: AtomicU8::new(NOBODY),
             merge: Mutex::new(merge),
             is_refused: AtomicBool::new(false),
@@ -137,23 +140,28 @@ impl Journal {
         &self.log
     }
 
-    /// Takes numbers for so many effects. To be called under the lock under which they take effect.
+    /// Takes numbers for this many effects. To be called under the lock under which they take effect.
     #[inline]
     pub(crate) fn take_numbers(&self, count: usize) -> u64 {
-        // Relaxed: the lock orders the effects of one key, and whoever sees an effect has taken
-        // that lock, or read what was written under it, after this.
+        // Relaxed: the lock orders the effects of one key, and a thread that sees an effect has
+        // taken that lock, or read what was written under it, after this.
         self.next.fetch_add(count as u64, Relaxed)
     }
 
-    /// The last number that was taken: all effects that this thread has seen have it or a lower one.
+    /// The last number that was taken: all effects that this thread has seen have it or a lower
+    /// one.
     pub(crate) fn last(&self) -> Sequence {
         Sequence::new(self.next.load(Relaxed)).before()
     }
 
     /// Writes the records of one atomic step, whose numbers begin with `first`.
     pub(crate) fn write(&self, first: u64, changes: impl Iterator<Item = Change>) {
-        let buffer = &self.buffers[thread_index() % BUFFERS];
-        let mut buffer = buffer.lock();
+        let number = thread_index() % BUFFERS;
+        let mut buffer = self.buffers[number].lock();
+        // Under the lock, as when it is emptied: a bit that is set stays set until then.
+        if buffer.pieces.is_empty() {
+            self.filled.fetch_or(1 << number, SeqCst);
+        }
         buffer.write(first, changes);
         let is_much = buffer.bytes.len() >= MANY;
         drop(buffer);
@@ -184,11 +192,12 @@ impl Journal {
 
     fn forward_once(&self) {
         let mut merge = self.merge.lock();
-        for (buffer, taken) in self.buffers.iter().zip(&mut merge.taken) {
-            let mut buffer = buffer.lock();
-            if !buffer.pieces.is_empty() {
-                std::mem::swap(&mut *buffer, taken);
-            }
+        let mut filled = self.filled.swap(0, SeqCst);
+        while filled != 0 {
+            let number = filled.trailing_zeros() as usize;
+            filled &= filled - 1;
+            let taken = &mut merge.taken[number];
+            std::mem::swap(&mut *self.buffers[number].lock(), taken);
         }
         merge.append(&*self.log);
         let is_refused = merge.refusal.is_some();

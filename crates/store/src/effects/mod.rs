@@ -12,11 +12,12 @@ pub(crate) mod record;
 use crate::{Key, Value};
 use bytes::Bytes;
 pub(crate) use journal::Journal;
-pub use record::BadRecord;
+pub use record::{BadRecord, DATABASES};
 use record::{Change, What};
 use std::ops::Bound;
 use thiserror::Error;
 use tremula_log::Refused;
+use tremula_sync::system::thread;
 
 /// Nothing was changed, because the log could not take it.
 #[derive(Clone, Debug, Error)]
@@ -130,7 +131,7 @@ impl<'s> Effects<'s> {
 /// ever.
 impl Drop for Effects<'_> {
     fn drop(&mut self) {
-        let is_forgotten = self.is_pending() && !std::thread::panicking();
+        let is_forgotten = self.is_pending() && !thread::panicking();
         self.submit();
         debug_assert!(
             !is_forgotten,

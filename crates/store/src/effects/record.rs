@@ -13,10 +13,13 @@
 //!
 //! A bound is 0 for none, or 1 (inclusive) or 2 (exclusive), the length of the key, the key.
 
-use crate::{DATABASES, Key, Value};
+use crate::{Key, Value};
 use bytes::Bytes;
 use std::ops::Bound;
 use thiserror::Error;
+
+/// The number of databases that `SELECT` chooses from. Redis's default, which its clients know.
+pub const DATABASES: usize = 16;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;

@@ -1,0 +1,125 @@
+//! Commands about what is kept on the disk: `SAVE`, `BGSAVE`, `LASTSAVE`, `WAITAOF`, `CLIENT
+//! DURABILITY`.
+
+use super::{Context, Failure, Next, Outcome, apart};
+use crate::persist::{Durability, Persistence};
+use crate::resp::{Arguments, number};
+use crate::server::Shared;
+use std::sync::Arc;
+use std::time::Duration;
+use tremula_store::SaveError;
+
+const MEMORY_ONLY: Failure =
+    Failure::Text("ERR nothing can be saved, because keys are only in memory; start with --dir");
+const IN_PROGRESS: Failure = Failure::Text("ERR Background save already in progress");
+
+fn persistence<'a>(context: &Context<'a>) -> Result<&'a Arc<Persistence>, Failure> {
+    context.server.persistence.as_ref().ok_or(MEMORY_ONLY)
+}
+
+/// Makes a snapshot, and answers when it is on the disk. Other clients go on.
+pub(super) fn save(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    if !persistence(context)?.begin_save() {
+        return Err(IN_PROGRESS);
+    }
+    apart(context, arguments, save_now, |context, saved| {
+        saved.map_err(|error| Failure::Owned(format!("ERR {error}").into_bytes()))?;
+        context.reply.ok();
+        Ok(())
+    })
+}
+
+fn save_now(server: &Shared) -> Result<(), SaveError> {
+    let Some(persistence) = &server.persistence else {
+        return Err(SaveError::MemoryOnly);
+    };
+    persistence.save(&server.store).map(|_| ())
+}
+
+/// Begins a snapshot.
+pub(super) fn bgsave(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let mut schedules = false;
+    for word in arguments.skip(1) {
+        if !word.eq_ignore_ascii_case(b"schedule") || schedules {
+            return Err(Failure::SYNTAX);
+        }
+        schedules = true;
+    }
+    let persistence = persistence(context)?;
+    if !persistence.begin_save() {
+        return Err(IN_PROGRESS);
+    }
+    let (store, persistence) = (Arc::clone(&context.server.store), Arc::clone(persistence));
+    // Its outcome is in the log and in `INFO`.
+    drop(tokio::task::spawn_blocking(move || {
+        let _ = persistence.save(&store);
+    }));
+    context.reply.simple("Background saving started");
+    Ok(Next::Reply)
+}
+
+/// When the last snapshot was made; without any, when the server started, as in Redis.
+pub(super) fn lastsave(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    let time = persistence(context)?.last_save_time();
+    context
+        .reply
+        .integer(i64::try_from(time).unwrap_or(i64::MAX));
+    Ok(Next::Reply)
+}
+
+/// Waits until what this connection has written or seen is on the disk, here and on replicas, of
+/// which there are none.
+pub(super) fn waitaof(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let count = |at| number::parse(arguments.get(at)).ok_or(Failure::NOT_AN_INTEGER);
+    let (here, replicas) = (count(1)?, count(2)?);
+    let timeout = number::parse(arguments.get(3));
+    let timeout = timeout.ok_or(Failure::Text(
+        "ERR timeout is not an integer or out of range",
+    ))?;
+    let timeout = u64::try_from(timeout).map_err(|_| Failure::Text("ERR timeout is negative"))?;
+    if !(0..=1).contains(&here) {
+        return Err(Failure::Text(
+            "ERR value is out of range, must be between 0 and 1",
+        ));
+    }
+    if replicas < 0 {
+        return Err(Failure::Text("ERR value is out of range, must be positive"));
+    }
+    if here == 1 && context.server.persistence.is_none() {
+        return Err(Failure::Text(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled; start with --dir",
+        ));
+    }
+    Ok(Next::Durable(Awaited {
+        here: here == 1,
+        replicas: replicas > 0,
+        timeout: (timeout > 0).then(|| Duration::from_millis(timeout)),
+    }))
+}
+
+/// What a `WAITAOF` waits for.
+pub(crate) struct Awaited {
+    /// This server's disk.
+    pub(crate) here: bool,
+    /// The disks of replicas: in vain.
+    pub(crate) replicas: bool,
+    /// `None` is for ever.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// `CLIENT DURABILITY always|everysec|no|default`: when this connection's writes are on the disk.
+pub(super) fn client_durability(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    persistence(context)?;
+    let word = arguments.get(2).to_ascii_lowercase();
+    let text = String::from_utf8_lossy(&word);
+    if text == "default" {
+        context.session.durability = None;
+    } else {
+        let chosen: Durability = text
+            .parse()
+            .map_err(|error| Failure::Owned(format!("ERR {error} and default").into_bytes()))?;
+        context.session.durability = Some(chosen);
+    }
+    context.reply.ok();
+    Ok(Next::Reply)
+}

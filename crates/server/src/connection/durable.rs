@@ -1,0 +1,83 @@
+//! How a connection waits for the disk.
+
+use super::Connection;
+use crate::clients::State;
+use crate::commands::Awaited;
+use crate::resp::Reply;
+use std::io;
+use tremula_store::Stopped;
+
+impl Connection {
+    /// Waits until everything is on the disk that this connection has written or can have seen. If
+    /// that fails, the replies are not true: the client gets an error in their place, and the
+    /// connection ends.
+    pub(super) async fn settle(&mut self) -> io::Result<()> {
+        let Err(stopped) = self.wait_for_disk().await else {
+            return Ok(());
+        };
+        let text = format!("MISCONF what was written may be lost: {stopped}");
+        self.output = Reply::new(self.server.live.max_output_buffer.bytes());
+        self.output.begin();
+        self.output.fail(text.as_bytes());
+        self.output.finish();
+        self.send_now().await?;
+        Err(io::Error::other(stopped))
+    }
+
+    async fn wait_for_disk(&mut self) -> Result<(), Stopped> {
+        let store = &self.server.store;
+        let (Some(log), last) = (store.log(), store.last_effect()) else {
+            return Ok(());
+        };
+        if log.durable() >= last && log.watermark().stopped().is_none() {
+            return Ok(());
+        }
+        log.until(last).await?;
+        // Others ran meanwhile.
+        self.turn.again();
+        Ok(())
+    }
+
+    /// Answers a `WAITAOF`.
+    pub(super) async fn await_durable(&mut self, awaited: Awaited) -> io::Result<()> {
+        self.output.begin();
+        self.client.set_state(State::Blocked);
+        self.server.store.forward();
+        let wait = async {
+            let mut is_here = false;
+            if let (Some(log), true) = (self.server.store.log(), awaited.here) {
+                is_here = log.until(self.server.store.last_effect()).await.is_ok();
+            }
+            if awaited.replicas {
+                std::future::pending::<()>().await;
+            }
+            is_here
+        };
+        let is_here = tokio::select! {
+            is_here = wait => is_here,
+            () = after(awaited.timeout) => self.server.persistence.is_some() && self.is_durable(),
+            _ = self.client.unblocked() => self.server.persistence.is_some() && self.is_durable(),
+        };
+        self.client.set_state(State::Working);
+        self.turn.again();
+        self.output.array(2);
+        self.output.integer(is_here.into());
+        self.output.integer(0);
+        self.output.finish();
+        self.send().await
+    }
+
+    fn is_durable(&self) -> bool {
+        let store = &self.server.store;
+        store
+            .log()
+            .is_some_and(|log| log.durable() >= store.last_effect())
+    }
+}
+
+async fn after(timeout: Option<std::time::Duration>) {
+    match timeout {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,306 @@
+//! What the server keeps on a disk: the log of its keys, and snapshots of them.
+
+use crate::limits::Bytes;
+use crate::server::Shared;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+use tokio::time::MissedTickBehavior;
+use tremula_log::{Config, FileLog, Log, OpenError};
+use tremula_store::{Folder, SaveError, Saved, Sequence, Store};
+
+/// Bytes of the log after which a snapshot is made.
+pub const SNAPSHOT_EVERY: usize = 1 << 30;
+
+/// How often the keeper looks at the log.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The folder of the log in the directory.
+const LOG: &str = "log";
+
+/// When a write is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Durability {
+    /// Before it is answered, and so is what a reader has seen of it.
+    Always,
+    /// Within a second.
+    #[default]
+    EverySecond,
+    /// When the system writes it.
+    No,
+}
+
+impl Durability {
+    const ALL: [Self; 3] = [Self::Always, Self::EverySecond, Self::No];
+
+    /// As a setting has it, which is how Redis spells `appendfsync`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::EverySecond => "everysec",
+            Self::No => "no",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Durability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == text);
+        found.ok_or_else(|| format!("'{text}' is not one of always, everysec and no"))
+    }
+}
+
+/// Where keys are kept, and how surely.
+#[derive(clap::Args, Clone, Debug)]
+pub struct PersistArgs {
+    /// Directory that keeps the keys over a restart; tables and mailboxes are in memory only
+    /// [default: none, nothing is kept]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub dir: Option<PathBuf>,
+
+    /// When a write is on the disk: always (before its reply), everysec (within a second) or no
+    /// (when the system writes it)
+    #[arg(long, value_name = "WHEN", requires = "dir", default_value_t, value_parser = Durability::from_str)]
+    pub durability: Durability,
+
+    /// Bytes of the log after which a snapshot is made, so that a restart is quick; 0 makes none
+    #[arg(long, value_name = "BYTES", requires = "dir", default_value_t = Bytes(SNAPSHOT_EVERY))]
+    pub snapshot_every: Bytes,
+}
+
+/// Why the directory cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// It cannot be made.
+    #[error("--dir {}: cannot make the directory: {source}", path.display())]
+    Make {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The log in it cannot be opened.
+    #[error("--dir {}: {source}", path.display())]
+    Log {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: OpenError,
+    },
+}
+
+/// The directory of a server, and what is known of its snapshots.
+pub struct Persistence {
+    directory: PathBuf,
+    folder: Folder,
+    log: Arc<FileLog>,
+    durability: AtomicU8,
+    snapshot_every: u64,
+    is_saving: AtomicBool,
+    /// The bytes that the log had written at the last snapshot.
+    written: AtomicU64,
+    last: Mutex<LastSave>,
+}
+
+/// The last snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastSave {
+    /// When it was made; at first, when the server started.
+    pub(crate) when: SystemTime,
+    /// The last effect that it has.
+    pub(crate) sequence: Sequence,
+    /// How long it took, if there was one.
+    pub(crate) took: Option<Duration>,
+    pub(crate) succeeded: bool,
+}
+
+impl fmt::Debug for Persistence {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Persistence in {}", self.directory.display())
+    }
+}
+
+impl Persistence {
+    /// Opens the directory, which no other process has open; `None` if there is to be none.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError`]. Nothing was changed.
+    pub fn open(arguments: &PersistArgs) -> Result<Option<Self>, DirectoryError> {
+        let Some(directory) = &arguments.dir else {
+            return Ok(None);
+        };
+        let path = directory.clone();
+        fs::create_dir_all(directory).map_err(|source| DirectoryError::Make { path, source })?;
+        let sync = match arguments.durability {
+            Durability::No => None,
+            Durability::Always | Durability::EverySecond => Some(Duration::from_secs(1)),
+        };
+        let config = Config::default().sync_every(sync);
+        let log = FileLog::open(directory.join(LOG), &config).map_err(|source| {
+            let path = directory.clone();
+            DirectoryError::Log { path, source }
+        })?;
+        Ok(Some(Self {
+            directory: directory.clone(),
+            folder: Folder::new(directory),
+            log: Arc::new(log),
+            durability: AtomicU8::new(arguments.durability as u8),
+            snapshot_every: arguments.snapshot_every.0 as u64,
+            is_saving: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            last: Mutex::new(LastSave {
+                when: SystemTime::now(),
+                sequence: Sequence::NONE,
+                took: None,
+                succeeded: true,
+            }),
+        }))
+    }
+
+    /// The folder of the snapshots.
+    #[must_use]
+    pub const fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> Arc<dyn Log> {
+        Arc::clone(&self.log) as Arc<dyn Log>
+    }
+
+    /// The directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn stats(&self) -> tremula_log::Stats {
+        self.log.stats()
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        Durability::ALL[usize::from(self.durability.load(Relaxed)) % Durability::ALL.len()]
+    }
+
+    pub(crate) fn set_durability(&self, durability: Durability) {
+        self.durability.store(durability as u8, Relaxed);
+    }
+
+    pub(crate) fn is_saving(&self) -> bool {
+        self.is_saving.load(Relaxed)
+    }
+
+    pub(crate) fn last_save(&self) -> LastSave {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The seconds since 1970 of the last snapshot.
+    pub(crate) fn last_save_time(&self) -> u64 {
+        let since = self.last_save().when.duration_since(UNIX_EPOCH);
+        since.unwrap_or_default().as_secs()
+    }
+
+    /// Takes the right to make a snapshot; `false` if one is being made.
+    pub(crate) fn begin_save(&self) -> bool {
+        !self.is_saving.swap(true, SeqCst)
+    }
+
+    /// Makes a snapshot, once [`begin_save`](Self::begin_save) has allowed it, and truncates the
+    /// log below what the snapshots need. Blocks.
+    pub(crate) fn save(&self, store: &Store) -> Result<Saved, SaveError> {
+        let written = self.log.stats().bytes;
+        let began = store.last_effect();
+        let saved = store.save(&self.folder);
+        self.is_saving.store(false, SeqCst);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.succeeded = saved.is_ok();
+        match &saved {
+            Ok(saved) => {
+                last.when = SystemTime::now();
+                last.took = Some(saved.took);
+                last.sequence = began;
+                self.written.store(written, Relaxed);
+                tracing::info!(
+                    keys = saved.entries,
+                    bytes = saved.bytes,
+                    milliseconds = saved.took.as_millis(),
+                    "snapshot {}",
+                    saved.path.display()
+                );
+                if let Err(failure) = self.log.truncate_below(saved.needed) {
+                    tracing::warn!("the log keeps what it does not need: {failure}");
+                }
+            }
+            Err(error) => tracing::error!("no snapshot: {error}"),
+        }
+        saved
+    }
+
+    /// Whether the log has grown so much that a snapshot should be made.
+    fn wants_snapshot(&self) -> bool {
+        let written = self.log.stats().bytes - self.written.load(Relaxed);
+        self.snapshot_every > 0 && written >= self.snapshot_every
+    }
+
+    /// Makes everything durable, and closes the log. A snapshot first, if something has changed, so
+    /// that the next start is quick.
+    ///
+    /// # Errors
+    ///
+    /// Something did not become durable.
+    pub(crate) fn close(&self, store: &Store) -> Result<(), SaveError> {
+        let mut outcome = Ok(());
+        if store.last_effect() > self.last_save().sequence && self.begin_save() {
+            outcome = self.save(store).map(|_| ());
+        }
+        store.forward();
+        self.log.close()?;
+        outcome
+    }
+}
+
+/// Hands to the log what nobody has handed over, and makes snapshots when the log is long, for as
+/// long as the server runs.
+pub(crate) async fn keep(server: &Arc<Shared>) {
+    let Some(persistence) = &server.persistence else {
+        return std::future::pending().await;
+    };
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        server.store.forward();
+        if persistence.wants_snapshot() && persistence.begin_save() {
+            save_apart(server, persistence);
+        }
+    }
+}
+
+/// Makes a snapshot on a thread of its own, once it is allowed.
+pub(crate) fn save_apart(server: &Arc<Shared>, persistence: &Arc<Persistence>) {
+    let (server, persistence) = (Arc::clone(server), Arc::clone(persistence));
+    // Its outcome is in the log and in `INFO`.
+    drop(tokio::task::spawn_blocking(move || {
+        let _ = persistence.save(&server.store);
+    }));
+}
