@@ -145,7 +145,10 @@ fn what_is_acknowledged_survives_kills() {
             let appended = get(&mut client, &format!("text{number_of}")).unwrap_or_default();
             // A kill between the two commands leaves one without the other.
             let appended = appended.len() as u64;
-            assert!(appended + kill >= least, "kill {kill}: {appended} of {least}");
+            assert!(
+                appended + kill >= least,
+                "kill {kill}: {appended} of {least}"
+            );
         }
         state ^= state << 13;
         state ^= state >> 7;

@@ -17,6 +17,36 @@ pub(super) const CHECKED: [&str; 5] = [
     "tremula-log",
 ];
 
+/// Integration tests over many engines and types of keys that take minutes to optimise, and less
+/// than that to run as they are: they are built by the profile of this name.
+const QUICK: [&str; 25] = [
+    "adaptation",
+    "allocations",
+    "art",
+    "aspen",
+    "both_ends",
+    "bw_multi_map",
+    "bw_tree_lies",
+    "churn",
+    "closures_that_call",
+    "container_panics",
+    "dishonest_bytes",
+    "dishonest_heads",
+    "documents",
+    "drops_that_call",
+    "forms",
+    "hostile",
+    "keys",
+    "lfca_tree",
+    "like_btree_map",
+    "lying_orders",
+    "maps",
+    "masstree",
+    "reclamation",
+    "serde",
+    "steps",
+];
+
 /// How long one command of a deep run may take.
 const DEEP_LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
 
@@ -111,14 +141,16 @@ pub(super) fn doctest(workspace: &Workspace, report: &mut Report) {
 
 pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
     let required = [&CHECKED[..], &["tremula-lab", "tremula-check"]].concat();
-    run_targets(
-        "integration",
-        Flavour::Plain,
-        &required,
-        &[],
-        workspace,
-        report,
-    );
+    let all = targets(workspace, "integration", &required, report);
+    let (quick, others) = all
+        .0
+        .into_iter()
+        .partition(|(_, test)| QUICK.contains(test));
+    for (targets, profile) in [(Targets(quick), Some("quick")), (Targets(others), None)] {
+        let job = cargo_test(Flavour::Plain, workspace);
+        let job = job.args(profile.into_iter().flat_map(|name| ["--profile", name]));
+        run_all(&targets, targets.select_by_name(job), report);
+    }
 }
 
 pub(super) fn e2e(workspace: &Workspace, report: &mut Report) {
@@ -197,7 +229,7 @@ fn explore(
     );
 }
 
-/// Runs the integration tests of a step; every one of its binaries must run, and run a test.
+/// Runs the integration tests of a step.
 fn run_targets(
     step: &str,
     flavour: Flavour,
@@ -216,6 +248,14 @@ fn run_targets(
         _ => targets.select(job),
     };
     let job = job.arg("--").args(harness.iter().copied());
+    run_all(&targets, job, report)
+}
+
+/// Runs the command of these tests; every one of its binaries must run, and run a test.
+fn run_all(targets: &Targets<'_>, job: Job, report: &mut Report) -> Vec<Binary> {
+    if targets.is_empty() {
+        return Vec::new();
+    }
     let binaries = run(&job, report);
     if binaries.len() != targets.0.len() {
         let (ran, wanted) = (binaries.len(), targets.0.len());
