@@ -4,9 +4,9 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
-mod durable;
 mod handshake;
 mod receive;
+mod send;
 mod waiting;
 
 use crate::apart::{self, Job, LONG, free};
@@ -615,53 +615,6 @@ impl Connection {
         self.output.fail(&text);
         self.output.finish();
         Pause::Close
-    }
-
-    /// Sends what is written, but for the reply of a command that is not done; before that, sees to
-    /// it that what the replies tell is in the log, and on the disk if it must be.
-    async fn send(&mut self) -> io::Result<()> {
-        if let Some(persistence) = &self.server.persistence {
-            if std::mem::take(&mut self.session.has_written) {
-                self.server.store.forward();
-            }
-            let durability = self.session.durability;
-            let durability = durability.unwrap_or_else(|| persistence.durability());
-            if durability == Durability::Always && !self.output.unsent().is_empty() {
-                Box::pin(self.settle()).await?;
-            }
-        }
-        self.send_now().await
-    }
-
-    /// Sends what is written, but for the reply of a command that is not done.
-    async fn send_now(&mut self) -> io::Result<()> {
-        loop {
-            let unsent = self.output.unsent();
-            let sent = if !unsent.is_empty() {
-                self.stream.try_write(unsent)
-            } else if self.stream.unsent() > 0 {
-                self.stream.try_flush().map(|()| 0)
-            } else {
-                return Ok(());
-            };
-            match sent {
-                Ok(sent) => {
-                    self.output.sent(sent);
-                    self.stripe().sent.add(sent as u64);
-                    if self.turn.spend_bytes(sent) {
-                        self.give_way().await;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.client.is_active();
-                    self.client.set_state(State::Waiting);
-                    self.publish();
-                    self.wait_until(Socket::poll_write_ready).await?;
-                    self.client.set_state(State::Working);
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     async fn wait_until_readable(&mut self) -> io::Result<()> {

@@ -140,7 +140,8 @@ impl Journal {
         &self.log
     }
 
-    /// Takes numbers for this many effects. To be called under the lock under which they take effect.
+    /// Takes numbers for this many effects. To be called under the lock under which they take
+    /// effect.
     #[inline]
     pub(crate) fn take_numbers(&self, count: usize) -> u64 {
         // Relaxed: the lock orders the effects of one key, and a thread that sees an effect has

@@ -65,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "touch_is_no_use_of_a_key",
         file: "crates/server/src/commands/keys.rs",
-        original: "        note_access(context.server, context.session.database, key.as_bytes());\n",
-        replacement: "",
+        original: "count_present, Look::AndUse)",
+        replacement: "count_present, Look::Only)",
         why: "Keys that are kept alive by TOUCH are evicted.",
         checker: operate("looks_at_keys"),
         hangs: false,

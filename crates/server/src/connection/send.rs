@@ -1,4 +1,4 @@
-//! How a connection waits for the disk.
+//! How replies are sent, and how a connection waits for the disk before that.
 
 use super::Connection;
 use crate::clients::State;
@@ -8,6 +8,53 @@ use std::io;
 use tremula_store::Stopped;
 
 impl Connection {
+    /// Sends what is written, but for the reply of a command that is not done; before that, sees to
+    /// it that what the replies tell is in the log, and on the disk if it must be.
+    pub(super) async fn send(&mut self) -> io::Result<()> {
+        if let Some(persistence) = &self.server.persistence {
+            if std::mem::take(&mut self.session.has_written) {
+                self.server.store.forward();
+            }
+            let durability = self.session.durability;
+            let durability = durability.unwrap_or_else(|| persistence.durability());
+            if durability == Durability::Always && !self.output.unsent().is_empty() {
+                Box::pin(self.settle()).await?;
+            }
+        }
+        self.send_now().await
+    }
+
+    /// Sends what is written, but for the reply of a command that is not done.
+    async fn send_now(&mut self) -> io::Result<()> {
+        loop {
+            let unsent = self.output.unsent();
+            let sent = if !unsent.is_empty() {
+                self.stream.try_write(unsent)
+            } else if self.stream.unsent() > 0 {
+                self.stream.try_flush().map(|()| 0)
+            } else {
+                return Ok(());
+            };
+            match sent {
+                Ok(sent) => {
+                    self.output.sent(sent);
+                    self.stripe().sent.add(sent as u64);
+                    if self.turn.spend_bytes(sent) {
+                        self.give_way().await;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.client.is_active();
+                    self.client.set_state(State::Waiting);
+                    self.publish();
+                    self.wait_until(Socket::poll_write_ready).await?;
+                    self.client.set_state(State::Working);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Waits until everything is on the disk that this connection has written or can have seen. If
     /// that fails, the replies are not true: the client gets an error in their place, and the
     /// connection ends.
