@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tremula_log::{Batch, Log, MemoryLog, Sequence};
+use tremula_log::{Batch, Config as LogConfig, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
     CacheSettings, DATABASES, Direction, Engine, EvictionSettings, Folder, Key, KeyRange,
     LEAST_CACHE, OpenError, Policy, RecoverError, Recovered, Store, StoreConfig,
@@ -473,4 +474,143 @@ fn an_unfinished_snapshot_is_not_looked_at() {
     assert!(recovered.snapshot.is_none() && recovered.damaged.is_empty());
     store.save(&folder).expect("a snapshot in its place");
     assert_eq!(folder.snapshots().expect("a list").len(), 1);
+}
+
+/// A log in files on a disk that fails when it is asked to.
+fn log_on(disk: &FaultyDisk) -> Arc<dyn Log> {
+    let config = LogConfig::default()
+        .segment_bytes(64 << 10)
+        .sync_every(None)
+        .retry_after(Duration::from_millis(1));
+    Arc::new(FileLog::open_on(disk, &config).expect("the disk works"))
+}
+
+/// Nobody waits for the log but the snapshot; then the power goes.
+#[test]
+fn a_snapshot_has_seen_nothing_that_the_log_can_lose() {
+    for seed in 0..20 {
+        let (_directory, folder) = new_folder();
+        let disk = FaultyDisk::new(seed);
+        let config = StoreConfig::new(Engine::Aspen);
+        let log = log_on(&disk);
+        let (store, _) = open(&config, &log, &folder);
+        for number in 0..20 {
+            run(&store, &folder, 0, &Operation::Insert(number, vec![number]));
+        }
+        store.save(&folder).expect("a snapshot");
+        let expected = contents(&store);
+        disk.lose_power();
+        drop((store, log));
+        let log = log_on(&disk);
+        let (store, recovered) = open(&config, &log, &folder);
+        assert!(recovered.snapshot.is_some());
+        assert_eq!(contents(&store), expected);
+    }
+}
+
+/// Writing stops with an error, reading goes on, and so does writing once there is room.
+#[test]
+fn a_full_disk_refuses_writes_and_loses_nothing() {
+    let (_directory, folder) = new_folder();
+    let disk = FaultyDisk::new(1);
+    let config = StoreConfig::new(Engine::Aspen);
+    let log = log_on(&disk);
+    let (store, _) = open(&config, &log, &folder);
+    let write = |number: u32| {
+        let key = Key::from(format!("{number:06}").as_bytes());
+        let new = value(&[7; 1000]);
+        let done = store.commit(|effects| {
+            store.database(0).insert(effects, key, new);
+        });
+        store.forward();
+        done
+    };
+    write(0).expect("there is room");
+    disk.set_room(Some(1 << 20));
+    let mut acknowledged = 0;
+    let refused = (1..1_000_000).find_map(|number| {
+        let error = write(number).err();
+        acknowledged = number - u32::from(error.is_some());
+        error
+    });
+    let text = refused.expect("the disk is full").to_string();
+    assert!(
+        text.starts_with("nothing was changed: ") && text.contains("no room"),
+        "{text}"
+    );
+    let there = store.database(0).len();
+    assert_eq!(
+        there,
+        acknowledged as usize + 1,
+        "the refused write changed something"
+    );
+    assert!(write(999_999).is_err());
+    assert!(store.database(0).contains_key(&Key::from(&b"000000"[..])));
+    disk.set_room(None);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while let Err(error) = write(999_999) {
+        assert!(Instant::now() < deadline, "{error}");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let expected = contents(&store);
+    drop((store, log));
+    let (store, _) = open(&config, &log_on(&disk), &folder);
+    assert_eq!(contents(&store), expected);
+}
+
+/// A log that has stopped takes no write, and says why.
+#[test]
+fn a_disk_that_fails_ends_writing() {
+    let (_directory, folder) = new_folder();
+    let disk = FaultyDisk::new(1);
+    let log = log_on(&disk);
+    let (store, _) = open(&StoreConfig::new(Engine::Aspen), &log, &folder);
+    run(&store, &folder, 0, &Operation::Insert(1, vec![1]));
+    store.forward();
+    log.wait(store.last_effect()).expect("it works");
+    disk.fail_sync_after(0);
+    run(&store, &folder, 0, &Operation::Insert(2, vec![2]));
+    store.forward();
+    let stopped = log.wait(store.last_effect()).expect_err("the sync fails");
+    assert!(stopped.to_string().contains("sync"), "{stopped}");
+    // The first write that finds out may come before the log has refused anything.
+    let refused = (3..9).find_map(|number| {
+        let done = store.commit(|effects| {
+            store.database(0).insert(effects, key(number), value(b"x"));
+        });
+        store.forward();
+        done.err()
+    });
+    let text = refused.expect("it has stopped").to_string();
+    assert!(text.contains("the log has stopped"), "{text}");
+    assert_eq!(store.database(0).get(&key(1)).as_deref(), Some(&[1][..]));
+}
+
+/// Values that are too many for the cache: those that it has given up stay away.
+#[test]
+fn what_the_cache_has_evicted_stays_evicted() {
+    let (_directory, folder) = new_folder();
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let config = config(Engine::Aspen, true).eviction(None);
+    let (store, _) = open(&config, &log, &folder);
+    for number in 0..60 {
+        run(
+            &store,
+            &folder,
+            0,
+            &Operation::Append(number, vec![number; 50_000]),
+        );
+    }
+    // Whatever a look-up finds gone is removed then.
+    let expected = contents(&store);
+    let there = store.database(0).len();
+    assert!((1..60).contains(&there), "{there} values are left");
+    drop(store);
+    let (store, _) = open(&config.cache(None), &log, &folder);
+    let again = contents(&store);
+    assert_eq!(
+        again.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>()
+    );
+    assert_eq!(again, expected);
 }

@@ -23,6 +23,7 @@ mod server;
 mod server_transport;
 mod server_watch;
 mod shard;
+mod store;
 mod sync;
 mod table;
 mod table_effects;
@@ -93,6 +94,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         server_transport::MUTANTS,
         server_watch::MUTANTS,
         shard::MUTANTS,
+        store::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
         table_effects::MUTANTS,

@@ -1,0 +1,175 @@
+//! Bugs to plant in the way of effects into the log, and back.
+
+use super::{Checker, Mutant, Target};
+use crate::flavour::Flavour;
+
+const fn store(target: Target, filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-store",
+        target,
+        filter,
+    }
+}
+
+const fn durable(filter: &'static str) -> Checker {
+    store(Target::Test("durable"), filter)
+}
+
+/// Random operations, and the store opened again.
+const AGAIN: Checker = durable("what_was_written_is_there_again");
+
+/// Threads that write the same keys, and snapshots meanwhile.
+const THREADS: Checker = durable("what_threads_write_at_once");
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "store_numbers_effects_outside_the_lock",
+        file: "crates/store/src/effects/mod.rs",
+        original: "            journal.write(number, std::iter::once(change));\n",
+        replacement: "            journal.write(number, std::iter::once(change.clone()));\n            journal.write(journal.take_numbers(1), std::iter::once(change));\n",
+        why: "Of two writes of a key the later one can have the lower number, so that a restart brings the older value back.",
+        checker: THREADS,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_snapshot_begins_where_it_ends",
+        file: "crates/store/src/recover.rs",
+        original: "                    from = loaded.begins;\n",
+        replacement: "                    from = loaded.ends.plus(1);\n",
+        why: "What was written while the snapshot was made, behind the place that it had come to, is not applied.",
+        checker: THREADS,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_snapshot_does_not_wait_for_the_log",
+        file: "crates/store/src/disk/folder.rs",
+        original: "        log.wait(written.ends)?;\n",
+        replacement: "",
+        why: "After a loss of power the snapshot has effects that the log has not: a later one without an earlier one.",
+        checker: durable("a_snapshot_has_seen_nothing"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_evictions_are_not_logged",
+        file: "crates/store/src/eviction.rs",
+        original: "database.remove(&mut Effects::new(journal), &best.key)",
+        replacement: "database.remove(&mut Effects::new(None), &best.key)",
+        why: "What was evicted is there again after a restart, and memory is short at once.",
+        checker: AGAIN,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_values_that_the_cache_evicts_stay_in_the_log",
+        file: "crates/store/src/values.rs",
+        original: "Effects::new(self.journal)",
+        replacement: "Effects::new(None)",
+        why: "A value that the cache has given up comes back after a restart.",
+        checker: durable("what_the_cache_has_evicted"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_logs_a_step_in_pieces",
+        file: "crates/store/src/effects/mod.rs",
+        original: "            journal.write(first, changes.into_iter());\n",
+        replacement: "            for (number, change) in (first..).zip(changes) {\n                journal.write(number, std::iter::once(change));\n                journal.forward();\n            }\n",
+        why: "A crash can leave half of an MSET.",
+        checker: durable("no_beginning_of_the_log"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_removed_ranges_are_not_logged",
+        file: "crates/store/src/database.rs",
+        original: "            effects.delete_range(self.number, low, high);\n",
+        replacement: "",
+        why: "FLUSHALL is undone by a restart.",
+        checker: AGAIN,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_ranges_take_their_upper_bound_along",
+        file: "crates/store/src/effects/record.rs",
+        original: "            out.push(EXCLUDED);\n",
+        replacement: "            out.push(INCLUDED);\n",
+        why: "A restart removes the first key behind each range that was removed.",
+        checker: store(Target::Lib, "what_is_written_is_read_back"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_replays_a_range_without_waiting",
+        file: "crates/store/src/disk/replay.rs",
+        original: "            self.barrier.wait();\n            if number == 0 {",
+        replacement: "            if number == 0 {",
+        why: "One thread removes a range while another has not come to it, and that one then stores what should be gone.",
+        checker: THREADS,
+        hangs: true,
+    },
+    Mutant {
+        name: "store_appends_are_logged_at_the_wrong_place",
+        file: "crates/store/src/values.rs",
+        original: "let offset = appended - suffix.len();",
+        replacement: "let offset = appended;",
+        why: "A value in the cache comes back with holes.",
+        checker: AGAIN,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_values_that_move_to_the_cache_are_not_logged",
+        file: "crates/store/src/values.rs",
+        original: "                    effects.put(database.number(), key, &whole);\n",
+        replacement: "                    drop(whole);\n",
+        why: "The append that moved a value into the cache is lost by a restart.",
+        checker: AGAIN,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_forwards_past_a_gap",
+        file: "crates/store/src/effects/journal.rs",
+        original: "            if piece.first != next {\n                break;\n            }\n",
+        replacement: "            if piece.first < next {\n                break;\n            }\n            next = piece.first;\n",
+        why: "An effect whose thread is slow comes behind its successors in the log.",
+        checker: THREADS,
+        hangs: true,
+    },
+    Mutant {
+        name: "store_believes_a_damaged_snapshot",
+        file: "crates/store/src/disk/read.rs",
+        original: "    if sum == block.sum {\n",
+        replacement: "    if sum == block.sum || block.kind != END {\n",
+        why: "A flipped bit on the disk becomes a wrong value.",
+        checker: durable("a_damaged_snapshot"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_truncates_for_the_newest_snapshot",
+        file: "crates/store/src/disk/folder.rs",
+        original: "        let oldest = kept.last().and_then(",
+        replacement: "        let oldest = kept.first().and_then(",
+        why: "If the newest snapshot proves to be damaged, the log does not reach back to the one before it.",
+        checker: durable("a_damaged_snapshot"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_writes_on_when_the_disk_is_full",
+        file: "crates/store/src/store.rs",
+        original: "            journal.admit()?;\n",
+        replacement: "            let _ = journal.admit();\n",
+        why: "Clients are told that their writes succeeded while none of them is kept.",
+        checker: durable("a_full_disk"),
+        hangs: false,
+    },
+    Mutant {
+        name: "server_answers_before_the_disk_has_it",
+        file: "crates/server/src/connection/send.rs",
+        original: "            if durability == Durability::Always && ",
+        replacement: "            if durability == Durability::No && ",
+        why: "A write that was acknowledged with `always` is gone after a kill.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-cli",
+            target: Target::Test("e2e_durable"),
+            filter: "survives_kills",
+        },
+        hangs: false,
+    },
+];
