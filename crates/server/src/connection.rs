@@ -15,7 +15,6 @@ use crate::commands::{self, Awaited, Failure, Lent, Next, Receive, Session, Unfi
 use crate::figures::{Stopwatch, Stripe, Took};
 use crate::limits::REPLY_BATCH;
 use crate::memory::Room;
-use crate::persist::Durability;
 use crate::resp::{ProtocolError, Reply, RequestParser};
 use crate::server::Shared;
 use crate::shelf::{self, Ticket};

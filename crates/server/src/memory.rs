@@ -187,14 +187,15 @@ impl Memory {
     }
 
     /// Whether a command that has run in several turns may go on. One that gathers what it answers
-    /// with, or stores, ends when memory is short; one that frees goes on.
+    /// with, or stores, ends when memory is short; one that frees or counts goes on.
     #[inline]
     pub(crate) fn lets_go_on(&self, server: &Shared, turn: &mut Turn, command: &Command) -> bool {
         if used_bytes() <= self.most() {
             return true;
         }
         self.relieve(server, turn);
-        let goes_on = used_bytes() <= self.most() || command.only_frees();
+        let is_harmless = command.only_frees() || command.only_counts();
+        let goes_on = used_bytes() <= self.most() || is_harmless;
         if !goes_on {
             self.refuse();
         }

@@ -138,6 +138,11 @@ impl Command {
         self.flags.contains(&"write") && !self.needs_memory()
     }
 
+    /// Whether the command, in all of its turns, keeps no more than the keys that its request names.
+    pub(crate) fn only_counts(&self) -> bool {
+        matches!(self.full_name, "exists" | "touch")
+    }
+
     /// Whether the command uses a key, and that is its first argument.
     #[inline]
     pub(crate) fn has_one_key(&self) -> bool {

@@ -3,8 +3,11 @@
 use super::Connection;
 use crate::clients::State;
 use crate::commands::Awaited;
+use crate::persist::Durability;
 use crate::resp::Reply;
-use std::io;
+use crate::transport::Socket;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
 use tremula_store::Stopped;
 
 impl Connection {
@@ -122,7 +125,7 @@ impl Connection {
     }
 }
 
-async fn after(timeout: Option<std::time::Duration>) {
+async fn after(timeout: Option<Duration>) {
     match timeout {
         Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
