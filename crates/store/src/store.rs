@@ -1,6 +1,5 @@
 //! Everything that a server stores.
 
-use crate::Key;
 use crate::cursors::{CursorQuotas, Cursors};
 use crate::database::Database;
 use crate::disk::RecoverError;
@@ -15,7 +14,6 @@ use crate::value_cache::{CacheSettings, ValueCache};
 use crate::values::Values;
 use thiserror::Error;
 use tremula_index::Engine;
-use tremula_sync::reclaim;
 use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
 use tremula_table::Tables;
@@ -247,19 +245,9 @@ impl Store {
     ///
     /// `tidy_thread` also runs on every other thread that holds values: the cache's workers.
     pub fn tidy(&self, tidy_thread: fn()) {
-        let key = Key::from(&b""[..]);
-        for database in self.keyspace.databases() {
-            for _ in 0..TURNS {
-                reclaim::turn_next();
-                let _ = database.contains_key(&key);
-            }
-        }
+        self.keyspace.databases().for_each(Database::tidy);
         if let Some(cache) = &self.cache {
             cache.tidy(tidy_thread);
         }
     }
 }
-
-/// Turns at freeing garbage in one [`Store::tidy`]. A turn frees a quarter of the garbage at least,
-/// so this leaves a thousandth of it.
-const TURNS: usize = 24;

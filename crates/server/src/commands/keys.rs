@@ -116,7 +116,14 @@ impl Work for Counting {
         let (number, keys) = (context.session.database, std::mem::take(&mut self.keys));
         let count = self.count;
         if keys.len() > ONE_MOMENT {
-            let (job, counted) = job(move |server| count(server, number, &keys));
+            let frees = self.look == Look::No;
+            let (job, counted) = job(move |server| {
+                let counted = count(server, number, &keys);
+                if frees {
+                    server.store.database(number).tidy();
+                }
+                counted
+            });
             self.counted = Some(counted);
             return Ok(Step::Apart(job));
         }

@@ -138,7 +138,7 @@ impl Command {
         self.flags.contains(&"write") && !self.needs_memory()
     }
 
-    /// Whether the command, in all of its turns, keeps no more than the keys that its request names.
+    /// Whether the command keeps no more than the keys that its request names.
     pub(crate) fn only_counts(&self) -> bool {
         matches!(self.full_name, "exists" | "touch")
     }
