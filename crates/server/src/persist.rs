@@ -76,11 +76,11 @@ pub struct PersistArgs {
 
     /// When a write is on the disk: always (before its reply), everysec (within a second) or no
     /// (when the system writes it)
-    #[arg(long, value_name = "WHEN", requires = "dir", default_value_t, value_parser = Durability::from_str)]
+    #[arg(long, value_name = "WHEN", default_value_t, value_parser = Durability::from_str)]
     pub durability: Durability,
 
     /// Bytes of the log after which a snapshot is made, so that a restart is quick; 0 makes none
-    #[arg(long, value_name = "BYTES", requires = "dir", default_value_t = Bytes(SNAPSHOT_EVERY))]
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(SNAPSHOT_EVERY))]
     pub snapshot_every: Bytes,
 }
 
