@@ -119,23 +119,20 @@ impl Database {
     /// If the engine is not [transactional](tremula_index::Facts::transactional), each value is of
     /// a moment of its own.
     pub fn get_together(&self, keys: &[Key], show: &mut dyn FnMut(usize, Option<&Value>)) {
-        let read = |at: usize,
-                    get: &dyn Fn(&Key, &mut dyn FnMut(&Value)) -> bool,
-                    show: &mut dyn FnMut(usize, Option<&Value>)| {
-            if !get(&keys[at], &mut |value| show(at, Some(value))) {
-                show(at, None);
-            }
-        };
         let Some(steps) = self.steps().filter(|_| keys.len() > 1) else {
-            for at in 0..keys.len() {
-                read(at, &|key, read| self.index.get_with(key, read), show);
+            for (at, key) in keys.iter().enumerate() {
+                if !self.get_with(key, &mut |value| show(at, Some(value))) {
+                    show(at, None);
+                }
             }
             return;
         };
         let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
         steps.atomically(&ranges, &mut |step| {
-            for at in 0..keys.len() {
-                read(at, &|key, read| step.get_with(key, read), show);
+            for (at, key) in keys.iter().enumerate() {
+                if !step.get_with(key, &mut |value| show(at, Some(value))) {
+                    show(at, None);
+                }
             }
         });
     }

@@ -4,6 +4,7 @@ use super::read::begins;
 use super::{FileFailure, SaveError, SnapshotError};
 use crate::effects::Journal;
 use crate::store::Store;
+use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -19,7 +20,6 @@ const SUFFIX: &str = ".tremula";
 const UNFINISHED: &str = "snapshot.unfinished";
 
 /// A folder with snapshots.
-#[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     /// One snapshot is written at a time.
@@ -40,6 +40,12 @@ pub struct Saved {
     pub took: Duration,
     /// The oldest record of the log that is still needed: for the older of the snapshots.
     pub needed: Sequence,
+}
+
+impl fmt::Debug for Folder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Folder {}", self.path.display())
+    }
 }
 
 impl Folder {

@@ -120,10 +120,10 @@ impl EntryBlock {
     }
 }
 
-/// Shows the entries of a block. Returns how many there were.
+/// Shows the entries of a block: database, key, value. Returns how many there were.
 pub(super) fn read_entries(
     body: &[u8],
-    show: &mut dyn FnMut(usize, &[u8], &[u8]),
+    mut show: impl FnMut(usize, &[u8], &[u8]),
 ) -> Result<u64, String> {
     let (database, rest) = body.split_first().ok_or("a block without a database")?;
     let database = usize::from(*database);

@@ -235,7 +235,7 @@ fn store_block(store: &Store, block: &Block) -> Result<u64, String> {
         return Err(format!("a block of kind {}", block.kind));
     }
     let mut effects = Effects::new(None);
-    read_entries(&block.body, &mut |database, key, value| {
+    read_entries(&block.body, |database, key, value| {
         let (key, value) = (Key::from(key), Value::from(value));
         store.database(database).insert(&mut effects, key, value);
     })
