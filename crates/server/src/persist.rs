@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use tokio::time::MissedTickBehavior;
 use tremula_log::{Config, FileLog, Log, OpenError};
@@ -20,6 +20,9 @@ pub const SNAPSHOT_EVERY: usize = 1 << 30;
 
 /// How often the keeper looks at the log.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long after a snapshot that failed the next one begins, if nobody asks for it.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// The folder of the log in the directory.
 const LOG: &str = "log";
@@ -287,10 +290,13 @@ pub(crate) async fn keep(server: &Arc<Shared>) {
     };
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut not_before = Instant::now();
     loop {
         ticks.tick().await;
         server.store.forward();
-        if persistence.wants_snapshot() && persistence.begin_save() {
+        let now = Instant::now();
+        if persistence.wants_snapshot() && now >= not_before && persistence.begin_save() {
+            not_before = now + AGAIN;
             save_apart(server, persistence);
         }
     }
