@@ -194,7 +194,6 @@ proptest! {
         drop(store);
         let (store, _) = open(&config, &log, &folder);
         prop_assert_eq!(&contents(&store), &expected);
-        // And without a snapshot.
         drop(store);
         let (_empty, folder) = new_folder();
         let (store, recovered) = open(&config, &log, &folder);
@@ -229,10 +228,9 @@ fn what_threads_write_at_once_is_there_again() {
                     store.save(folder).expect("a snapshot");
                 }
             });
-            for writer in writers {
-                writer.join().expect("a writer");
-            }
+            let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
             is_over.store(true, Ordering::Release);
+            ended.into_iter().for_each(|ended| ended.expect("a writer"));
         });
         let expected = contents(&store);
         drop(store);
@@ -283,6 +281,92 @@ fn write_at_random(store: &Store, writer: u32, writes: u32) {
         }
     }
     store.forward();
+}
+
+/// Threads count with one key: what stands in the log are the numbers in their order.
+#[test]
+fn the_log_has_the_order_of_the_effects() {
+    for engine in ENGINES {
+        let (_directory, folder) = new_folder();
+        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let (store, _) = open(&StoreConfig::new(engine), &log, &folder);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        let done = store.commit(|effects| {
+                            store.database(0).update(effects, key(0), &mut |current| {
+                                let count = current.map_or(0, count_of);
+                                Update::Put(value(&(count + 1).to_be_bytes()))
+                            });
+                        });
+                        done.expect("the log takes it");
+                    }
+                });
+            }
+        });
+        store.forward();
+        let mut last = 0;
+        for entry in log.read(Sequence::FIRST).expect("the beginning") {
+            for record in entry.expect("no damage").records() {
+                let count = count_of(&value(&record[record.len() - 8..]));
+                assert_eq!(count, last + 1, "{engine}");
+                last = count;
+            }
+        }
+        assert_eq!(last, 40_000);
+    }
+}
+
+fn count_of(value: &Value) -> u64 {
+    let bytes: [u8; 8] = value[..].try_into().expect("eight bytes");
+    u64::from_be_bytes(bytes)
+}
+
+/// While a snapshot is made, keys are stored behind the place that it has come to, and values grow
+/// before it: the first are only in the log, and what the log has of the second is there already.
+#[test]
+fn a_snapshot_and_the_log_behind_it_make_a_whole() {
+    for is_cached in [false, true] {
+        let (_directory, folder) = new_folder();
+        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let config = config(Engine::Aspen, is_cached).eviction(None);
+        let (store, _) = open(&config, &log, &folder);
+        let at = |number: u32| Key::from(format!("{number:08}").as_bytes());
+        let append = |number: u32, bytes: &[u8]| {
+            let values = store.values(0);
+            let done = store.commit(|effects| {
+                let appended = values.append(effects, at(number), bytes, usize::MAX, usize::MAX);
+                appended.expect("no limit");
+            });
+            done.expect("the log takes it");
+        };
+        for number in 1_000_000..1_040_000 {
+            append(number, b"there before");
+        }
+        append(2_000_000, &[b'.'; 2000]);
+        store.forward();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                store.save(&folder).expect("a snapshot");
+                is_over.store(true, Ordering::Release);
+            });
+            for number in (0..1_000_000).rev() {
+                append(number, b"behind it");
+                append(2_000_000, &number.to_be_bytes());
+                if is_over.load(Ordering::Acquire) {
+                    break;
+                }
+            }
+        });
+        store.forward();
+        let expected = contents(&store);
+        drop(store);
+        let (store, recovered) = open(&config, &log, &folder);
+        assert!(recovered.records > 0 && recovered.snapshot.is_some());
+        assert!(contents(&store) == expected, "cached: {is_cached}");
+    }
 }
 
 /// Both keys of a pair are always written and removed in one step, so whatever beginning of the log
@@ -601,7 +685,6 @@ fn what_the_cache_has_evicted_stays_evicted() {
             &Operation::Append(number, vec![number; 50_000]),
         );
     }
-    // Whatever a look-up finds gone is removed then.
     let expected = contents(&store);
     let there = store.database(0).len();
     assert!((1..60).contains(&there), "{there} values are left");

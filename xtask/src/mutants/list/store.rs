@@ -25,11 +25,11 @@ const THREADS: Checker = durable("what_threads_write_at_once");
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_numbers_effects_outside_the_lock",
-        file: "crates/store/src/effects/mod.rs",
-        original: "            journal.write(number, std::iter::once(change));\n",
-        replacement: "            journal.write(number, std::iter::once(change.clone()));\n            journal.write(journal.take_numbers(1), std::iter::once(change));\n",
+        file: "crates/store/src/database.rs",
+        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current);\n            match &decided {\n                Update::Put(value) if value.cached().is_none() => {\n                    effects.put(self.number, &noted, value);\n                }\n                Update::Remove if current.is_some() => effects.delete(self.number, &noted),\n                Update::Put(_) | Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
+        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current);\n            match &decided {\n                Update::Put(value) if value.cached().is_none() => {\n                    late = Some(value.clone());\n                }\n                Update::Remove if current.is_some() => effects.delete(self.number, &noted),\n                Update::Put(_) | Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(value) = late {\n            effects.put(self.number, &noted, &value);\n        }\n",
         why: "Of two writes of a key the later one can have the lower number, so that a restart brings the older value back.",
-        checker: THREADS,
+        checker: durable("order_of_the_effects"),
         hangs: false,
     },
     Mutant {
@@ -38,7 +38,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "                    from = loaded.begins;\n",
         replacement: "                    from = loaded.ends.plus(1);\n",
         why: "What was written while the snapshot was made, behind the place that it had come to, is not applied.",
-        checker: THREADS,
+        checker: durable("make_a_whole"),
         hangs: false,
     },
     Mutant {
@@ -109,8 +109,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/store/src/values.rs",
         original: "let offset = appended - suffix.len();",
         replacement: "let offset = appended;",
-        why: "A value in the cache comes back with holes.",
-        checker: AGAIN,
+        why: "What a snapshot has seen of a value in the cache is appended to it once more.",
+        checker: durable("make_a_whole"),
         hangs: false,
     },
     Mutant {
@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            if piece.first < next {\n                break;\n            }\n            next = piece.first;\n",
         why: "An effect whose thread is slow comes behind its successors in the log.",
         checker: THREADS,
-        hangs: true,
+        hangs: false,
     },
     Mutant {
         name: "store_believes_a_damaged_snapshot",
