@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            if piece.first < next {\n                break;\n            }\n            next = piece.first;\n",
         why: "An effect whose thread is slow comes behind its successors in the log.",
         checker: THREADS,
-        hangs: false,
+        hangs: true,
     },
     Mutant {
         name: "store_believes_a_damaged_snapshot",
@@ -156,7 +156,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            let _ = journal.admit();\n",
         why: "Clients are told that their writes succeeded while none of them is kept.",
         checker: durable("a_full_disk"),
-        hangs: false,
+        hangs: true,
     },
     Mutant {
         name: "server_answers_before_the_disk_has_it",
