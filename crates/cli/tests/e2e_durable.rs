@@ -269,6 +269,23 @@ fn snapshots_and_durability_are_asked_for() {
     assert_eq!(number(&mut server.connect(), "n"), 3);
 }
 
+/// A client that waits for replicas, of which there are none, and leaves is not kept.
+#[test]
+fn who_leaves_while_he_waits_for_the_disk_is_let_go() {
+    let server = Server::tremula(&[]);
+    let mut client = server.connect();
+    let mut leaving = server.connect();
+    leaving.send(&encode(&["waitaof", "0", "1", "0"]));
+    let clients = |client: &mut Connection| client.text("client list").matches("id=").count();
+    assert_eq!(clients(&mut client), 2);
+    drop(leaving);
+    let deadline = Instant::now() + PATIENCE;
+    while clients(&mut client) > 1 {
+        assert!(Instant::now() < deadline, "it is still there");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn without_a_directory_nothing_is_saved_and_that_is_said() {
     let server = Server::tremula(&[]);

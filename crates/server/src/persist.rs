@@ -297,16 +297,16 @@ pub(crate) async fn keep(server: &Arc<Shared>) {
         let now = Instant::now();
         if persistence.wants_snapshot() && now >= not_before && persistence.begin_save() {
             not_before = now + AGAIN;
-            save_apart(server, persistence);
+            save_apart(&server.store, persistence);
         }
     }
 }
 
 /// Makes a snapshot on a thread of its own, once it is allowed.
-pub(crate) fn save_apart(server: &Arc<Shared>, persistence: &Arc<Persistence>) {
-    let (server, persistence) = (Arc::clone(server), Arc::clone(persistence));
+pub(crate) fn save_apart(store: &Arc<Store>, persistence: &Arc<Persistence>) {
+    let (store, persistence) = (Arc::clone(store), Arc::clone(persistence));
     // Its outcome is in the log and in `INFO`.
     drop(tokio::task::spawn_blocking(move || {
-        let _ = persistence.save(&server.store);
+        let _ = persistence.save(&store);
     }));
 }

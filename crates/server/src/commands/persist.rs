@@ -2,7 +2,7 @@
 //! DURABILITY`.
 
 use super::{Context, Failure, Next, Outcome, apart};
-use crate::persist::{Durability, Persistence};
+use crate::persist::{Durability, Persistence, save_apart};
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
 use std::sync::Arc;
@@ -49,11 +49,7 @@ pub(super) fn bgsave(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     if !persistence.begin_save() {
         return Err(IN_PROGRESS);
     }
-    let (store, persistence) = (Arc::clone(&context.server.store), Arc::clone(persistence));
-    // Its outcome is in the log and in `INFO`.
-    drop(tokio::task::spawn_blocking(move || {
-        let _ = persistence.save(&store);
-    }));
+    save_apart(&context.server.store, persistence);
     context.reply.simple("Background saving started");
     Ok(Next::Reply)
 }

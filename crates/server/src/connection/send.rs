@@ -1,6 +1,7 @@
 //! How replies are sent, and how a connection waits for the disk before that.
 
 use super::Connection;
+use super::waiting::gone;
 use crate::clients::State;
 use crate::commands::Awaited;
 use crate::persist::Durability;
@@ -105,8 +106,9 @@ impl Connection {
         };
         let is_here = tokio::select! {
             is_here = wait => is_here,
-            () = after(awaited.timeout) => self.server.persistence.is_some() && self.is_durable(),
-            _ = self.client.unblocked() => self.server.persistence.is_some() && self.is_durable(),
+            () = after(awaited.timeout) => self.is_durable(),
+            () = gone(&self.client, &self.stream.socket) => self.is_durable(),
+            _ = self.client.unblocked() => self.is_durable(),
         };
         self.client.set_state(State::Working);
         self.turn.again();

@@ -3,8 +3,9 @@
 
 use super::receive::has_ended_input;
 use super::{Connection, READ_SIZE};
-use crate::clients::{State, Unblock};
+use crate::clients::{Client, State, Unblock};
 use crate::commands::{Waiting, lookup_full};
+use crate::transport::Socket;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,13 @@ const CHECK: Duration = Duration::from_millis(100);
 
 /// The error of a command that another client has unblocked so.
 pub(super) const UNBLOCKED: &[u8] = b"UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+/// Waits until the client has left, or is made to leave.
+pub(super) async fn gone(client: &Client, socket: &Socket) {
+    while client.ending().is_none() && !has_ended_input(socket).await {
+        tokio::time::sleep(CHECK).await;
+    }
+}
 
 impl Connection {
     /// Answers a command, which counts as run already, with an error.
@@ -36,18 +44,13 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
-        let gone = async {
-            while self.client.ending().is_none() && !has_ended_input(&self.stream.socket).await {
-                tokio::time::sleep(CHECK).await;
-            }
-        };
         let mut how = None;
         if waiting.is_blocked {
             self.client.set_state(State::Blocked);
         }
         tokio::select! {
             () = time => (),
-            () = gone => (),
+            () = gone(&self.client, &self.stream.socket) => (),
             by = self.client.unblocked(), if waiting.is_blocked => how = Some(by),
         }
         self.client.is_active();
