@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::resp::{Connection, bulk, elements, encode};
-use support::{PATIENCE, Server, failure};
+use support::{Server, eventually, failure};
 
 /// Kills of the ordinary run, and of a deep one.
 const KILLS: [u64; 2] = [20, 500];
@@ -221,10 +221,9 @@ fn snapshots_and_durability_are_asked_for() {
         client.text("bgsave schedule"),
         "+Background saving started\r\n"
     );
-    let deadline = Instant::now() + PATIENCE;
-    while figure(&mut client, "rdb_bgsave_in_progress") == "1" {
-        assert!(Instant::now() < deadline, "the snapshot does not end");
-    }
+    eventually("the snapshot ends", || {
+        figure(&mut client, "rdb_bgsave_in_progress") == "0"
+    });
     // What a WAITAOF has answered is on the disk.
     assert_eq!(client.text("incr n"), ":1\r\n");
     assert_eq!(client.text("waitaof 1 0 0"), "*2\r\n:1\r\n:0\r\n");
@@ -276,17 +275,10 @@ fn who_leaves_while_he_waits_for_the_disk_is_let_go() {
     let mut client = server.connect();
     let mut leaving = server.connect();
     leaving.send(&encode(&["waitaof", "0", "1", "0"]));
-    let clients = |client: &mut Connection| {
-        let list = client.text("client list");
-        list.lines().filter(|line| line.starts_with("id=")).count()
-    };
-    assert_eq!(clients(&mut client), 2);
+    let mut waits = || client.text("client list").contains(" cmd=waitaof ");
+    eventually("it waits", &mut waits);
     drop(leaving);
-    let deadline = Instant::now() + PATIENCE;
-    while clients(&mut client) > 1 {
-        assert!(Instant::now() < deadline, "it is still there");
-        thread::sleep(Duration::from_millis(10));
-    }
+    eventually("it is let go", || !waits());
 }
 
 #[test]
