@@ -27,5 +27,6 @@ engine!(
         every_entry_is_popped_once_from_either_end,
         ranges_are_removed_whole_while_neighbours_are_written,
         ranges_that_overlap_are_removed_once,
+        what_is_put_before_a_range_goes_goes_with_it,
     ]
 );

@@ -8,8 +8,8 @@ use super::walk::Walk;
 use crate::byte_keyed::{Bounds, Hold, Item, Walks, retire_all};
 use crate::contract::{Direction, Storable};
 use crate::key::ByteKey;
-use tremula_sync::Restart;
 use tremula_sync::reclaim::Guard;
+use tremula_sync::{Restart, VersionGuard};
 
 impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> {
     type Walk<'g, 'b> = Walk<'g, 'b, K, V, W>;
@@ -72,13 +72,16 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
         let (items, left) = (std::mem::take(&mut walk.items), walk.left);
         let mut sparse = Vec::new();
         let mut changes = Vec::new();
-        let mut locks = Vec::new();
+        let (mut locks, mut unchanged) = (Vec::new(), Vec::new());
         for visited in left {
             let Hold::Locked(lock) = visited.hold else {
                 continue;
             };
+            // A leaf without entries of the range also stays locked. Otherwise a key that is
+            // inserted there would survive the removal, and its thread could still find entries
+            // that the removal is about to take.
             if visited.taken == 0 {
-                lock.unchanged();
+                unchanged.push(lock);
                 continue;
             }
             locks.push(lock);
@@ -91,7 +94,9 @@ impl<K: ByteKey, V: Storable, const W: usize> Walks<K, V> for Masstree<K, V, W> 
                 .leaf
                 .set_order(taken.fold(visited.order, Order::removed));
         }
-        drop((changes, locks, alone));
+        drop((changes, locks));
+        unchanged.into_iter().for_each(VersionGuard::unchanged);
+        drop(alone);
         self.len
             .add(-isize::try_from(items.len()).unwrap_or(isize::MAX));
         // SAFETY: this thread has just unlinked the entries.

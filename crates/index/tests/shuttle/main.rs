@@ -47,6 +47,7 @@ engine!(
         ranges_are_removed_whole_while_neighbours_are_written,
         increments_are_not_lost,
         ranges_that_overlap_are_removed_once,
+        what_is_put_before_a_range_goes_goes_with_it,
     ]
 );
 
@@ -71,6 +72,7 @@ engine!(
         ranges_are_removed_whole_while_neighbours_are_written,
         increments_are_not_lost,
         ranges_that_overlap_are_removed_once,
+        what_is_put_before_a_range_goes_goes_with_it,
     ]
 );
 
@@ -85,5 +87,6 @@ engine!(
         ranges_are_removed_whole_while_neighbours_are_written,
         increments_are_not_lost,
         ranges_that_overlap_are_removed_once,
+        what_is_put_before_a_range_goes_goes_with_it,
     ]
 );

@@ -40,6 +40,7 @@ macro_rules! registered {
                 ranges_are_removed_whole_while_neighbours_are_written,
                 increments_are_not_lost,
                 ranges_that_overlap_are_removed_once,
+                what_is_put_before_a_range_goes_goes_with_it,
             ]
         );
     };
@@ -290,5 +291,27 @@ pub(crate) fn ranges_that_overlap_are_removed_once(name: &str, make: Make) {
         assert_eq!(removed, 7);
         assert_eq!(keys(&index), [14]);
         assert_eq!(index.len(), 1);
+    });
+}
+
+/// A key is put below all others, into a node that has to make room for it, while everything is
+/// removed. If the thread that puts it then still finds the last of the others, the removal comes
+/// later, and has to take the new key as well.
+pub(crate) fn what_is_put_before_a_range_goes_goes_with_it(name: &str, make: Make) {
+    check(name, make, 8_000, |make| {
+        let index = make();
+        for key in 10..18 {
+            index.insert(key, key);
+        }
+        let (remover, writer) = (Arc::clone(&index), Arc::clone(&index));
+        let remover = thread::spawn(move || remover.remove_range(KeyRange::all()));
+        let writer = thread::spawn(move || {
+            writer.insert(5, 5);
+            writer.get(&17).is_some()
+        });
+        let (removed, put_before) = (remover.join().unwrap(), writer.join().unwrap());
+        let is_left = index.get(&5).is_some();
+        assert!(!(put_before && is_left));
+        assert_eq!(removed, 8 + usize::from(!is_left));
     });
 }

@@ -47,6 +47,14 @@ const SHUTTLE: Checker = Checker {
     filter: "masstree::scans",
 };
 
+/// Whose small leaves are split before the first key, and then are empty for a moment.
+const RANGES: Checker = Checker {
+    flavour: Flavour::Shuttle,
+    package: "tremula-index",
+    target: Target::Test("shuttle"),
+    filter: "masstree::what_is_put",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "masstree_publishes_before_it_fills",
@@ -204,6 +212,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Lib,
             filter: "masstree::split",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "masstree_releases_empty_leaves_before_a_range_is_gone",
+        file: "crates/index/src/masstree/ranges.rs",
+        original: "                unchanged.push(lock);\n",
+        replacement: "                lock.unchanged();\n",
+        why: "A key that is put into a leaf without entries outlives a removal that takes place after it.",
+        checker: RANGES,
         hangs: false,
     },
 ];
