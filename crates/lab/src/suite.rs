@@ -98,7 +98,7 @@ const LARGE_RANGE: Setup = Setup {
 };
 
 /// The tables that are measured at fifty million keys.
-const AHEAD: &[&str] = &["b_tree", "art", "bbtree", "arctic_map"];
+const AHEAD: &[&str] = &["aspen", "b_tree", "art", "bbtree", "arctic_map"];
 
 /// The tables of rows that differ most, and Erlang's.
 const ROWS: &[&str] = &[

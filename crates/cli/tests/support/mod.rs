@@ -7,6 +7,7 @@ pub(crate) mod ets;
 pub(crate) mod load;
 pub(crate) mod resp;
 pub(crate) mod tls;
+pub(crate) mod wire;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};

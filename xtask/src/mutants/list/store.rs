@@ -22,6 +22,14 @@ const AGAIN: Checker = durable("what_was_written_is_there_again");
 /// Threads that write the same keys, and snapshots meanwhile.
 const THREADS: Checker = durable("what_threads_write_at_once");
 
+/// Whose histories go over kills of the server.
+const OVER_KILLS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-cli",
+    target: Target::Test("e2e_histories_over_kills"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_numbers_effects_outside_the_lock",
@@ -164,12 +172,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "            if durability == Durability::Always && ",
         replacement: "            if durability == Durability::No && ",
         why: "A write that was acknowledged with `always` is gone after a kill.",
-        checker: Checker {
-            flavour: Flavour::Plain,
-            package: "tremula-cli",
-            target: Target::Test("e2e_durable"),
-            filter: "survives_kills",
-        },
+        checker: OVER_KILLS,
+        hangs: false,
+    },
+    Mutant {
+        name: "server_shows_what_the_disk_does_not_have",
+        file: "crates/server/src/connection/send.rs",
+        original: "                self.server.store.forward();\n            }\n            let durability",
+        replacement: "                self.server.store.forward();\n            } else {\n                return self.send_now().await;\n            }\n            let durability",
+        why: "A client has read a value with `always` that is gone after a kill.",
+        checker: OVER_KILLS,
         hangs: false,
     },
 ];

@@ -1,7 +1,7 @@
 //! A server with one thread, which one client shares with others that attack it.
 
 use super::client::{Client, encoded};
-use super::process::ServerProcess;
+use super::process::{Durability, ServerProcess};
 use crate::{
     LabError,
     measure::Sample,
@@ -37,7 +37,7 @@ pub(super) fn measure(engine: &'static str, job: &AttackJob) -> Result<Sample, L
         program: engine.to_owned(),
         error,
     };
-    let server = ServerProcess::tremula(&["--threads", "1"])?;
+    let server = ServerProcess::tremula(&["--threads", "1"], Durability::None)?;
     let mut client = Client::connect(server.address).map_err(lost)?;
     let prepared = prepare(&mut client, job).map_err(lost)?;
     prepared.map_err(|fault| LabError::Wrong { engine, fault })?;

@@ -14,7 +14,7 @@ use crate::{
     case::ContestantKind,
     workload::{AttackJob, RedisJob},
 };
-use process::ServerProcess;
+use process::{Durability, ServerProcess};
 
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,19 +25,31 @@ pub enum ServerKind {
     TremulaCaTree,
     /// `tremula serve --engine b_tree`.
     TremulaBTree,
+    /// `tremula serve --dir … --durability everysec`.
+    TremulaEverySecond,
+    /// `tremula serve --dir … --durability always`.
+    TremulaAlways,
     /// `redis-server`.
     Redis,
+    /// `redis-server --appendonly yes --appendfsync everysec`.
+    RedisEverySecond,
+    /// `redis-server --appendonly yes --appendfsync always`.
+    RedisAlways,
     /// `valkey-server`.
     Valkey,
 }
 
 impl ServerKind {
     /// Every server.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Tremula,
         Self::TremulaCaTree,
         Self::TremulaBTree,
+        Self::TremulaEverySecond,
+        Self::TremulaAlways,
         Self::Redis,
+        Self::RedisEverySecond,
+        Self::RedisAlways,
         Self::Valkey,
     ];
 }
@@ -48,7 +60,11 @@ impl Entrant for ServerKind {
             Self::Tremula => "tremula_serve",
             Self::TremulaCaTree => "tremula_serve_ca_tree",
             Self::TremulaBTree => "tremula_serve_b_tree",
+            Self::TremulaEverySecond => "tremula_serve_everysec",
+            Self::TremulaAlways => "tremula_serve_always",
             Self::Redis => "redis_server",
+            Self::RedisEverySecond => "redis_server_everysec",
+            Self::RedisAlways => "redis_server_always",
             Self::Valkey => "valkey_server",
         }
     }
@@ -58,7 +74,11 @@ impl Entrant for ServerKind {
             Self::Tremula => "the server of Tremula, with up to a thread a core",
             Self::TremulaCaTree => "the same with the engine ca_tree",
             Self::TremulaBTree => "the same with the engine b_tree",
+            Self::TremulaEverySecond => "the same with a log that is synced every second",
+            Self::TremulaAlways => "the same with a log that is synced before each reply",
             Self::Redis => "a real Redis, without persistence",
+            Self::RedisEverySecond => "the same with a log that is synced every second",
+            Self::RedisAlways => "the same with a log that is synced before each reply",
             Self::Valkey => "a real Valkey, without persistence",
         }
     }
@@ -82,11 +102,17 @@ impl Entrant for ServerKind {
             );
         }
         match self {
-            Self::Tremula | Self::TremulaCaTree | Self::TremulaBTree => process::tremula().err(),
-            Self::Redis => (!is_on_path(process::REDIS)).then_some(
-                "'redis-server' is not on the PATH; install it \
+            Self::Tremula
+            | Self::TremulaCaTree
+            | Self::TremulaBTree
+            | Self::TremulaEverySecond
+            | Self::TremulaAlways => process::tremula().err(),
+            Self::Redis | Self::RedisEverySecond | Self::RedisAlways => {
+                (!is_on_path(process::REDIS)).then_some(
+                    "'redis-server' is not on the PATH; install it \
                  (Debian and Ubuntu: apt-get install redis-server)",
-            ),
+                )
+            }
             Self::Valkey => (!is_on_path(process::VALKEY)).then_some(
                 "'valkey-server' is not on the PATH; install it (Debian and Ubuntu: \
                  apt-get install valkey-server; Debian 12 has it in bookworm-backports)",
@@ -96,11 +122,17 @@ impl Entrant for ServerKind {
 
     fn start(&self, kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
         let process = match self {
-            Self::Tremula => ServerProcess::tremula(&[]),
-            Self::TremulaCaTree => ServerProcess::tremula(&["--engine", "ca_tree"]),
-            Self::TremulaBTree => ServerProcess::tremula(&["--engine", "b_tree"]),
-            Self::Redis => ServerProcess::redis(process::REDIS),
-            Self::Valkey => ServerProcess::redis(process::VALKEY),
+            Self::Tremula => ServerProcess::tremula(&[], Durability::None),
+            Self::TremulaCaTree => {
+                ServerProcess::tremula(&["--engine", "ca_tree"], Durability::None)
+            }
+            Self::TremulaBTree => ServerProcess::tremula(&["--engine", "b_tree"], Durability::None),
+            Self::TremulaEverySecond => ServerProcess::tremula(&[], Durability::EverySecond),
+            Self::TremulaAlways => ServerProcess::tremula(&[], Durability::Always),
+            Self::Redis => ServerProcess::redis(process::REDIS, Durability::None),
+            Self::RedisEverySecond => ServerProcess::redis(process::REDIS, Durability::EverySecond),
+            Self::RedisAlways => ServerProcess::redis(process::REDIS, Durability::Always),
+            Self::Valkey => ServerProcess::redis(process::VALKEY, Durability::None),
         };
         let contestant = Box::new(ServerContestant {
             kind: *self,

@@ -12,6 +12,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 
 pub(super) const REDIS: &str = "redis-server";
 pub(super) const VALKEY: &str = "valkey-server";
@@ -65,6 +66,32 @@ fn find_tremula() -> Result<PathBuf, String> {
     ))
 }
 
+/// What a server keeps, and when it syncs its log to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// It keeps nothing.
+    None,
+    EverySecond,
+    /// Before it replies.
+    Always,
+}
+
+impl Durability {
+    /// As both servers call it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "no",
+            Self::EverySecond => "everysec",
+            Self::Always => "always",
+        }
+    }
+
+    /// A directory for what is to be kept, where other temporary files are.
+    fn directory(self) -> io::Result<Option<TempDir>> {
+        (self != Self::None).then(tempfile::tempdir).transpose()
+    }
+}
+
 /// A running server; killed when dropped.
 #[derive(Debug)]
 pub(super) struct ServerProcess {
@@ -74,20 +101,27 @@ pub(super) struct ServerProcess {
     pub(super) address: SocketAddr,
     /// Its name and version.
     pub(super) version: String,
+    /// Where it keeps what it keeps; removed after the process has ended.
+    _directory: Option<TempDir>,
 }
 
 impl ServerProcess {
     /// Starts `tremula serve` with these flags on a free port, and reads its address from its first
     /// line.
-    pub(super) fn tremula(flags: &[&str]) -> Result<Self, LabError> {
+    pub(super) fn tremula(flags: &[&str], durability: Durability) -> Result<Self, LabError> {
         let failed = |error| LabError::Program {
             program: TREMULA.to_owned(),
             error,
         };
         let program = tremula().map_err(|problem| failed(io::Error::other(problem)))?;
-        let mut child = Command::new(program)
-            .args(["serve", "--port", "0"])
-            .args(flags)
+        let directory = durability.directory().map_err(failed)?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--port", "0"]).args(flags);
+        if let Some(directory) = &directory {
+            command.arg("--dir").arg(directory.path());
+            command.args(["--durability", durability.word()]);
+        }
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -102,6 +136,7 @@ impl ServerProcess {
             _output: output,
             address: address.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into()),
             version: line.split(" ready").next().unwrap_or_default().to_owned(),
+            _directory: directory,
         };
         read.transpose().map_err(failed)?;
         match address {
@@ -113,9 +148,9 @@ impl ServerProcess {
         }
     }
 
-    /// Starts a Redis, or a server with the same flags, without persistence, and waits until it
-    /// answers.
-    pub(super) fn redis(program: &str) -> Result<Self, LabError> {
+    /// Starts a Redis, or a server with the same flags, and waits until it answers. It makes no
+    /// snapshots by itself.
+    pub(super) fn redis(program: &str, durability: Durability) -> Result<Self, LabError> {
         let failed = |error| LabError::Program {
             program: program.to_owned(),
             error,
@@ -129,9 +164,24 @@ impl ServerProcess {
         let version = format!("{program} {}", number.unwrap_or("unknown"));
         for _ in 0..PORTS {
             let address = free_address().map_err(failed)?;
-            let child = Command::new(program)
-                .args(["--port", &address.port().to_string()])
-                .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
+            let directory = durability.directory().map_err(failed)?;
+            let mut command = Command::new(program);
+            command.args(["--port", &address.port().to_string()]).args([
+                "--save",
+                "",
+                "--bind",
+                "127.0.0.1",
+            ]);
+            match &directory {
+                Some(directory) => command.arg("--dir").arg(directory.path()).args([
+                    "--appendonly",
+                    "yes",
+                    "--appendfsync",
+                    durability.word(),
+                ]),
+                None => command.args(["--appendonly", "no"]),
+            };
+            let child = command
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .spawn()
@@ -141,6 +191,7 @@ impl ServerProcess {
                 _output: None,
                 address,
                 version: version.clone(),
+                _directory: directory,
             };
             if server.answers().map_err(failed)? {
                 return Ok(server);
