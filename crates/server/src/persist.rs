@@ -233,8 +233,9 @@ impl Persistence {
     pub(crate) fn save(&self, store: &Store) -> Result<Saved, SaveError> {
         let written = self.log.stats().bytes;
         let began = store.last_effect();
+        let saving = Saving(&self.is_saving);
         let saved = store.save(&self.folder);
-        self.is_saving.store(false, SeqCst);
+        drop(saving);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.succeeded = saved.is_ok();
         match &saved {
@@ -309,4 +310,13 @@ pub(crate) fn save_apart(store: &Arc<Store>, persistence: &Arc<Persistence>) {
     drop(tokio::task::spawn_blocking(move || {
         let _ = persistence.save(&store);
     }));
+}
+
+/// A snapshot under way. If it panics, the next one may begin all the same.
+struct Saving<'p>(&'p AtomicBool);
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, SeqCst);
+    }
 }
