@@ -1,5 +1,6 @@
 //! `tremula log`: looks into the directory of a log that no server has open.
 
+use crate::backup::shown;
 use clap::Subcommand;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -185,13 +186,17 @@ fn dump(
             break;
         }
         left -= 1;
-        writeln!(
+        write!(
             out,
             "batch {}..={} chain {}",
             entry.first(),
             entry.last(),
             entry.chain()
         )?;
+        match entry.written() {
+            Some(written) => writeln!(out, " written {}", shown(written))?,
+            None => writeln!(out)?,
+        }
         for (index, record) in (0..).zip(entry.records()) {
             let shown = &record[..record.len().min(bytes)];
             let more = if shown.len() < record.len() {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod log;
 
 use clap::error::ErrorKind;
@@ -33,6 +34,10 @@ enum Command {
     /// Check and show the settings of `serve`.
     #[command(subcommand)]
     Config(Config),
+    /// Copy what a server keeps, while it runs.
+    Backup(backup::Backup),
+    /// Make a directory for serve from a backup, as it was at its end or at some time before.
+    Restore(backup::Restore),
     /// Check, print and repair a log in files that no server has open.
     #[command(subcommand)]
     Log(log::Log),
@@ -119,6 +124,8 @@ fn run(
             print!("{}", settings::show(command, &flags)?);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Backup(command) => Ok(backup::run_backup(&command)),
+        Command::Restore(command) => Ok(backup::run_restore(&command)),
         Command::Log(command) => Ok(log::run(command)),
         Command::Lab { arguments } => {
             let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();

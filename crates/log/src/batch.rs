@@ -6,6 +6,7 @@
 use crate::sequence::{Chain, Digest, Sequence};
 use std::fmt;
 use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tremula_sync::system::Arc;
 
 /// Bytes before each record.
@@ -170,6 +171,7 @@ pub struct Entry {
     first: Sequence,
     count: u32,
     chain: Chain,
+    written: u64,
 }
 
 impl Entry {
@@ -197,6 +199,14 @@ impl Entry {
         self.chain
     }
 
+    /// When the log has written the batch, by the clock of its machine: some milliseconds after it
+    /// was appended. Times of one log never go back, even if the clock does. `None` if an earlier
+    /// build has written it, which noted no time.
+    #[must_use]
+    pub fn written(&self) -> Option<SystemTime> {
+        time_of(self.written)
+    }
+
     /// The records, in their order.
     #[must_use]
     pub fn records(&self) -> Records<'_> {
@@ -211,7 +221,7 @@ impl Entry {
         batch
     }
 
-    fn encoded(&self) -> &[u8] {
+    pub(crate) fn encoded(&self) -> &[u8] {
         &self.shared[self.range.clone()]
     }
 }
@@ -230,16 +240,19 @@ pub(crate) struct Batches {
     at: usize,
     next: Sequence,
     chain: Chain,
+    written: u64,
 }
 
 impl Batches {
-    /// The batches in `bytes`, of which the first record has the sequence `first`, behind `chain`.
-    pub(crate) fn new(bytes: &[u8], first: Sequence, chain: Chain) -> Self {
+    /// The batches in `bytes`, of which the first record has the sequence `first`, behind `chain`,
+    /// written at this time.
+    pub(crate) fn new(bytes: &[u8], first: Sequence, chain: Chain, written: u64) -> Self {
         Self {
             shared: Arc::from(bytes),
             at: 0,
             next: first,
             chain,
+            written,
         }
     }
 
@@ -271,12 +284,25 @@ impl Iterator for Batches {
             chain: self.chain.and(Digest::of(&self.shared[range.clone()])),
             shared: Arc::clone(&self.shared),
             range,
+            written: self.written,
         };
         self.at += length;
         self.next = self.next.plus(u64::from(count));
         self.chain = entry.chain;
         Some(entry)
     }
+}
+
+/// The microseconds since 1970; at least 1, because 0 is not known.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(1)
+}
+
+/// The time of this number of microseconds, if it is known.
+pub(crate) fn time_of(micros: u64) -> Option<SystemTime> {
+    let since = Duration::from_micros(micros);
+    UNIX_EPOCH.checked_add(since).filter(|_| micros > 0)
 }
 
 /// The records and the bytes of the batch at the beginning of `bytes`. `None` if there is no whole
@@ -307,12 +333,14 @@ mod tests {
         two.push(b"bc");
         let one = Batch::of(b"a");
         let bytes = [one.encoded(), two.encoded(), one.encoded()].concat();
-        let mut batches = Batches::new(&bytes, Sequence::new(5), Chain::START);
+        let mut batches = Batches::new(&bytes, Sequence::new(5), Chain::START, 7);
         let read: Vec<Entry> = batches.by_ref().collect();
         assert!(batches.is_at_end());
         assert_eq!(batches.next_sequence(), Sequence::new(9));
         let firsts: Vec<u64> = read.iter().map(|entry| entry.first().get()).collect();
         assert_eq!(firsts, [5, 6, 8]);
+        let written = UNIX_EPOCH + Duration::from_micros(7);
+        assert!(read.iter().all(|entry| entry.written() == Some(written)));
         assert_eq!(read[1].records().collect::<Vec<_>>(), [&b""[..], b"bc"]);
         assert_eq!(read[1].to_batch(), two);
         assert_eq!(batches.next_chain(), read[2].chain());

@@ -10,6 +10,19 @@ const LEAST_SEGMENT: u64 = 1024;
 /// The longest batch: the length of a frame is a number of 32 bits.
 const MOST_BATCH: usize = 1 << 31;
 
+/// What a log keeps of the records that its caller needs no more: [`Config::keep`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Keep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Segments of this many bytes at least, beside the one that is written.
+    Bytes(u64),
+    /// What was written within this time.
+    Time(Duration),
+}
+
 /// The settings of a [`FileLog`](crate::FileLog).
 ///
 /// ```
@@ -28,6 +41,7 @@ pub struct Config {
     pub(crate) segment_bytes: u64,
     pub(crate) prepared: usize,
     pub(crate) kept: usize,
+    pub(crate) keep: Keep,
     pub(crate) sync_every: Option<Duration>,
     pub(crate) gather: Duration,
     pub(crate) max_batch: usize,
@@ -41,6 +55,7 @@ impl Default for Config {
             segment_bytes: 64 << 20,
             prepared: 1,
             kept: 4,
+            keep: Keep::Nothing,
             sync_every: Some(Duration::from_secs(1)),
             gather: Duration::from_millis(1),
             max_batch: 1 << 30,
@@ -73,6 +88,23 @@ impl Config {
     #[must_use]
     pub const fn kept(mut self, segments: usize) -> Self {
         self.kept = segments;
+        self
+    }
+
+    /// What stays when the log is truncated, though its caller needs it no more [default: nothing].
+    /// Whole segments stay, so this is a little more than what is asked for.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tremula_log::{Config, Keep};
+    ///
+    /// // So that any state of the last week can be restored.
+    /// let week = Config::default().keep(Keep::Time(Duration::from_secs(7 * 24 * 3600)));
+    /// # assert_ne!(week, Config::default());
+    /// ```
+    #[must_use]
+    pub const fn keep(mut self, keep: Keep) -> Self {
+        self.keep = keep;
         self
     }
 

@@ -3,6 +3,7 @@
 
 mod batch;
 mod config;
+mod copy;
 mod disk;
 mod error;
 mod faults;
@@ -15,7 +16,8 @@ mod signal;
 mod watermark;
 
 pub use batch::{Batch, Entry, Records};
-pub use config::Config;
+pub use config::{Config, Keep};
+pub use copy::{Copied, CopyError, Point, Reached, copy, last_at};
 pub use error::{Damage, Failure, Fenced, Full, OpenError, ReadError, Refused, Stopped};
 pub use faults::FaultyDisk;
 pub use files::{FileLog, Opened, Stats};

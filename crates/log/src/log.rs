@@ -70,9 +70,16 @@ pub trait Log: Send + Sync {
     /// refusal.
     fn read(&self, from: Sequence) -> Result<Box<dyn Reader>, ReadError>;
 
+    /// The first record that the log is to keep, though its caller may need it no more: for those
+    /// that read behind, and for restoring an earlier state. The [next](Tail::next) one if there is
+    /// no such wish, which is the default. O(segments).
+    fn keeps_from(&self) -> Sequence {
+        self.tail().next
+    }
+
     /// Gives up records below `sequence`, which the caller has put elsewhere: in a snapshot that is
     /// durable. The log frees what it can; [`first`](Self::first) says what is left. It never gives
-    /// up the record `sequence`, nor a later one.
+    /// up the record `sequence`, nor a later one, nor what it [keeps](Self::keeps_from).
     ///
     /// May do blocking calls to the system.
     ///

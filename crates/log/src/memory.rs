@@ -1,12 +1,13 @@
 //! A log in memory: for tests, and for servers that keep nothing.
 
-use crate::batch::{Batch, Batches, Entry};
+use crate::batch::{Batch, Batches, Entry, micros};
 use crate::error::{Failure, Fenced, ReadError, Refused, Stopped};
 use crate::log::{Log, Reader, Tail, Ticket};
 use crate::sequence::{Digest, Sequence};
 use crate::watermark::Watermark;
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::SystemTime;
 use tremula_sync::{Arc, Mutex};
 
 /// A log in memory. Its clones are handles to one log, as processes on one log service would have:
@@ -100,7 +101,8 @@ impl Log for MemoryLog {
             return Err(Fenced { expected, next }.into());
         }
         let ticket = Ticket::new(next, batch.len(), chain.and(digest));
-        let entry = Batches::new(batch.encoded(), next, chain).next();
+        let now = micros(SystemTime::now());
+        let entry = Batches::new(batch.encoded(), next, chain, now).next();
         state.entries.extend(entry);
         state.tail = Tail {
             next: ticket.next(),

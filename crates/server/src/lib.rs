@@ -18,6 +18,7 @@ mod keeper;
 pub mod limits;
 pub mod listen;
 pub mod load;
+pub mod log_keep;
 pub mod logs;
 mod machine;
 mod memory;

@@ -1,6 +1,7 @@
 //! What the server keeps on a disk: the log of its keys, and snapshots of them.
 
 use crate::limits::Bytes;
+use crate::log_keep::LogKeep;
 use crate::server::Shared;
 use std::fmt;
 use std::fs;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use tokio::time::MissedTickBehavior;
 use tremula_log::{Config, FileLog, Log, OpenError};
-use tremula_store::{Folder, SaveError, Saved, Sequence, Store};
+use tremula_store::{Folder, LOG_FOLDER, SaveError, Saved, Sequence, Store};
 
 /// Bytes of the log after which a snapshot is made.
 pub const SNAPSHOT_EVERY: usize = 1 << 30;
@@ -23,9 +24,6 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// How long after a snapshot that failed the next one begins, if nobody asks for it.
 const AGAIN: Duration = Duration::from_secs(60);
-
-/// The folder of the log in the directory.
-const LOG: &str = "log";
 
 /// When a write is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +83,11 @@ pub struct PersistArgs {
     /// Bytes of the log after which a snapshot is made, so that a restart is quick; 0 makes none
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(SNAPSHOT_EVERY))]
     pub snapshot_every: Bytes,
+
+    /// How much of the log stays when a snapshot has made it superfluous, with the snapshots that
+    /// lead to its states: bytes (10gb) or a time (7d, 12h, 30min); 0 keeps nothing
+    #[arg(long, value_name = "SIZE|TIME", default_value_t)]
+    pub log_keep: LogKeep,
 }
 
 /// Why the directory cannot be used.
@@ -158,8 +161,10 @@ impl Persistence {
             Durability::No => None,
             Durability::Always | Durability::EverySecond => Some(Duration::from_secs(1)),
         };
-        let config = Config::default().sync_every(sync);
-        let log = FileLog::open(directory.join(LOG), &config).map_err(|source| {
+        let config = Config::default()
+            .sync_every(sync)
+            .keep(arguments.log_keep.0);
+        let log = FileLog::open(directory.join(LOG_FOLDER), &config).map_err(|source| {
             let path = directory.clone();
             DirectoryError::Log { path, source }
         })?;

@@ -22,7 +22,10 @@ mod values;
 
 pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use database::Database;
-pub use disk::{FileFailure, Folder, RecoverError, SaveError, Saved, SnapshotError};
+pub use disk::{
+    CopiedStore, CopyStoreError, FileFailure, Folder, LOG_FOLDER, RecoverError, SaveError, Saved,
+    SnapshotError, backup, restore,
+};
 pub use effects::{BadRecord, DATABASES, Effects, Unlogged};
 pub use engines::{CannotLog, UnfitEngine, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
@@ -35,7 +38,7 @@ pub use snapshots::{Held, Snapshots};
 pub use store::{OpenError, Store, StoreConfig};
 pub use table_owner::TableOwner;
 pub use tremula_index::{Direction, Engine, KeyRange, Update};
-pub use tremula_log::{Log, Sequence, Stopped};
+pub use tremula_log::{Log, Point, Sequence, Stopped};
 pub use tremula_shard::Strategy;
 pub use value::Value;
 pub use value_cache::{CACHED_FROM, CacheSettings, LEAST_CACHE};

@@ -5,7 +5,7 @@ use crate::effects::Journal;
 use crate::engines;
 use crate::store::{OpenError, Store, StoreConfig};
 use std::path::PathBuf;
-use tremula_log::{Log, Sequence};
+use tremula_log::{Log, Sequence, Stopped};
 use tremula_sync::system::{Arc, thread};
 
 /// What was found on the disk.
@@ -118,6 +118,21 @@ impl Store {
     #[must_use]
     pub fn last_effect(&self) -> Sequence {
         self.journal.as_ref().map_or(Sequence::NONE, Journal::last)
+    }
+
+    /// Blocks until everything that this thread has committed or seen is on the disk. Without a log
+    /// it returns at once.
+    ///
+    /// # Errors
+    ///
+    /// The log has stopped before.
+    pub fn sync(&self) -> Result<(), Stopped> {
+        let Some(journal) = &self.journal else {
+            return Ok(());
+        };
+        let last = journal.last();
+        journal.forward();
+        journal.log().wait(last)
     }
 
     /// Writes a snapshot into the folder. Blocks until it is on the disk, while others write on.

@@ -48,6 +48,15 @@ impl OsDisk {
         })
     }
 
+    /// Only reads, and does not lock: another process may write there.
+    pub(crate) fn unlocked(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            _lock: None,
+            read_only: true,
+        }
+    }
+
     /// Locks the directory if it has ever been open, and writes nothing.
     pub(crate) fn open_to_read(directory: &Path) -> Result<Self, OpenError> {
         let path = directory.join(LOCK);

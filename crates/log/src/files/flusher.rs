@@ -15,10 +15,11 @@ use super::queue::{Draft, Pending};
 use super::segment::{Segment, give_name};
 use super::shared::Shared;
 use super::spares::Spare;
+use crate::batch::micros;
 use crate::error::{Failure, Full, Stopped};
 use crate::log::Tail;
 use crate::sequence::Sequence;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use tremula_sync::Arc;
 use tremula_sync::atomic::Ordering;
 
@@ -35,17 +36,15 @@ pub(super) struct Flusher {
     /// What those who wait know to be durable.
     announced: Sequence,
     unsynced: u64,
+    /// The time of the last frame: no later one has an earlier time.
+    time: u64,
     /// When the first record was written that is not synced.
     unsynced_since: Option<Instant>,
 }
 
 impl Flusher {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        segment: Arc<Segment>,
-        offset: u64,
-        durable: Sequence,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, segment: Arc<Segment>, offset: u64, time: u64) -> Self {
+        let durable = shared.watermark.get();
         Self {
             shared,
             segment,
@@ -54,8 +53,15 @@ impl Flusher {
             durable,
             announced: durable,
             unsynced: 0,
+            time,
             unsynced_since: None,
         }
+    }
+
+    /// What frames that are written now have for their time.
+    fn tell_time(&mut self) -> u64 {
+        self.time = self.time.max(micros(SystemTime::now()));
+        self.time
     }
 
     /// Writes until the log is closed. An error has been reported to all that wait.
@@ -136,6 +142,7 @@ impl Flusher {
                 self.begin_segment(tail, frame_length(first.body))?;
                 continue;
             }
+            self.tell_time();
             let frames = &pending.frames[at..at + count];
             let (last, end) = (frames[count - 1].last(), frames[count - 1].end());
             self.fill_heads(&mut pending.bytes, frames);
@@ -170,6 +177,7 @@ impl Flusher {
                 body_crc: crc32c::crc32c(body),
                 durable: self.durable,
                 chain: frame.chain,
+                written: self.time,
             };
             bytes[frame.start..frame.start + FRAME_HEAD]
                 .copy_from_slice(&head.encode(self.segment.salt));
@@ -222,6 +230,7 @@ impl Flusher {
             first: tail.next,
             length: spare.length,
             chain: tail.chain,
+            began: self.tell_time(),
         };
         let next = Arc::new(Segment::new(head, &*self.shared.disk, spare.file));
         write_or_wait(&self.shared, &next, &head.encode(), 0)?;

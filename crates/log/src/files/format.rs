@@ -10,12 +10,13 @@
 //! │ 32 first sequence          8 │         │ 16 first sequence          8 │
 //! │ 40 length of the file      8 │         │ 24 count of records        4 │
 //! │ 48 chain before it        16 │         │ 28 flags                   4 │
-//! │ 64 zeroes                 64 │         │ 32 durable sequence        8 │
-//! ├──────────────────────────────┤         │ 40 chain before it        16 │
-//! │ 128 frames                   │         │ 56 zeroes                  8 │
-//! │     ...                      │         ├──────────────────────────────┤
-//! │ end: zeroes, or what an      │         │ 64 batches                   │
-//! │ earlier use has left         │         │    zeroes up to a multiple   │
+//! │ 64 when it was begun       8 │         │ 32 durable sequence        8 │
+//! │ 72 zeroes                 56 │         │ 40 chain before it        16 │
+//! ├──────────────────────────────┤         │ 56 when it was written     8 │
+//! │ 128 frames                   │         ├──────────────────────────────┤
+//! │     ...                      │         │ 64 batches                   │
+//! │ end: zeroes, or what an      │         │    zeroes up to a multiple   │
+//! │ earlier use has left         │         │                              │
 //! └──────────────────────────────┘         └──────────────────────────────┘
 //! ```
 //!
@@ -26,6 +27,9 @@
 //! The *durable sequence* of a frame is the last record that was durable when the frame was
 //! written: it witnesses that everything up to there was synced, so what is missing there is
 //! damage and not the torn end of a write.
+//!
+//! Times are microseconds since 1970. In one log they never go back, even if the machine's clock
+//! does. A time of 0 is not known: earlier builds wrote zeroes there.
 
 use crate::log::Tail;
 use crate::sequence::{Chain, Sequence};
@@ -67,6 +71,8 @@ pub(crate) struct SegmentHead {
     pub(crate) first: Sequence,
     pub(crate) length: u64,
     pub(crate) chain: Chain,
+    /// When it was begun.
+    pub(crate) began: u64,
 }
 
 /// Why bytes are no head of a segment.
@@ -85,6 +91,7 @@ impl SegmentHead {
         put(&mut bytes, 32, self.first.get().to_le_bytes());
         put(&mut bytes, 40, self.length.to_le_bytes());
         put(&mut bytes, 48, self.chain.get().to_le_bytes());
+        put(&mut bytes, 64, self.began.to_le_bytes());
         let crc = crc_without_itself(&bytes);
         put(&mut bytes, 12, crc.to_le_bytes());
         bytes
@@ -112,6 +119,7 @@ impl SegmentHead {
             first: Sequence::new(u64_at(bytes, 32)),
             length: u64_at(bytes, 40),
             chain: Chain::new(u128_at(bytes, 48)),
+            began: u64_at(bytes, 64),
         })
     }
 
@@ -143,6 +151,8 @@ pub(crate) struct FrameHead {
     pub(crate) body_crc: u32,
     pub(crate) durable: Sequence,
     pub(crate) chain: Chain,
+    /// When it was written.
+    pub(crate) written: u64,
 }
 
 impl FrameHead {
@@ -155,6 +165,7 @@ impl FrameHead {
             body_crc: 0,
             durable: next.before(),
             chain,
+            written: 0,
         }
     }
 
@@ -178,6 +189,7 @@ impl FrameHead {
         put(&mut bytes, 28, flags.to_le_bytes());
         put(&mut bytes, 32, self.durable.get().to_le_bytes());
         put(&mut bytes, 40, self.chain.get().to_le_bytes());
+        put(&mut bytes, 56, self.written.to_le_bytes());
         let crc = crc32c::crc32c_append(salt.0, &bytes[8..]);
         put(&mut bytes, 4, crc.to_le_bytes());
         bytes
@@ -198,6 +210,7 @@ impl FrameHead {
             count: u32_at(bytes, 24),
             durable: Sequence::new(u64_at(bytes, 32)),
             chain: Chain::new(u128_at(bytes, 40)),
+            written: u64_at(bytes, 56),
         };
         let is_continued = u32_at(bytes, 28) == CONTINUED;
         (is_continued == head.is_continued()).then_some(head)
@@ -206,6 +219,13 @@ impl FrameHead {
     /// The bytes of the frame with its head and what fills it up.
     pub(crate) const fn length(&self) -> usize {
         frame_length(self.body as usize)
+    }
+
+    /// When the frame with these bytes was written.
+    pub(crate) fn written_of(frame: &[u8]) -> u64 {
+        frame
+            .first_chunk::<FRAME_HEAD>()
+            .map_or(0, |head| u64_at(head, 56))
     }
 
     pub(crate) fn fits(&self, body: &[u8]) -> bool {
@@ -282,6 +302,7 @@ mod tests {
         first: Sequence::new(3),
         length: 4096,
         chain: Chain::new(99 << 64),
+        began: 1_700_000_000_000_000,
     };
 
     const FRAME: FrameHead = FrameHead {
@@ -291,6 +312,7 @@ mod tests {
         body_crc: 77,
         durable: Sequence::new(1),
         chain: Chain::new(5 << 90),
+        written: 1_700_000_000_000_001,
     };
 
     #[test]

@@ -43,6 +43,7 @@ use spares::Spares;
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
+use std::time::SystemTime;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::thread::{Builder, JoinHandle};
 use tremula_sync::{Arc, Mutex, system};
@@ -135,8 +136,9 @@ impl FileLog {
         let opened = shared.take_over(end.as_ref(), found.closed)?;
         let last = shared.segments.lock().back().cloned();
         let last = last.expect("a log has a segment");
-        let offset = end.map_or(SEGMENT_HEAD as u64, |end| end.offset);
-        let flusher = Flusher::new(Arc::clone(&shared), last, offset, tail.next.before());
+        let offset = end.as_ref().map_or(SEGMENT_HEAD as u64, |end| end.offset);
+        let written = end.map_or(0, |end| end.written);
+        let flusher = Flusher::new(Arc::clone(&shared), last, offset, written);
         let log = Self {
             shared,
             threads: Mutex::new(Vec::new()),
@@ -223,8 +225,13 @@ impl Log for FileLog {
         Ok(Box::new(FileReader::new(&self.shared, from)?))
     }
 
+    fn keeps_from(&self) -> Sequence {
+        self.shared.keeps_from(SystemTime::now())
+    }
+
     fn truncate_below(&self, sequence: Sequence) -> Result<(), Failure> {
         let shared = &self.shared;
+        let sequence = sequence.min(self.keeps_from());
         loop {
             let mut segments = shared.segments.lock();
             // The last segment stays: it is being written.

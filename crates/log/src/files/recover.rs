@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::error::{Damage, Failure, OpenError};
 use crate::log::Tail;
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 
 /// Bytes that are copied at once.
 const CHUNK: usize = 1 << 20;
@@ -35,6 +36,8 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) tail: Tail,
+    /// When the last frame was written, as far as that is known.
+    pub(crate) written: u64,
     /// The offset in the last segment.
     pub(crate) offset: u64,
     /// Bytes behind it that are no zeroes: a torn write, or what an earlier use of the file has
@@ -127,16 +130,12 @@ fn find_segment(
 }
 
 fn find_closed(disk: &dyn Disk, segment: Option<&Segment>) -> Result<Closed, OpenError> {
-    let failed = |source| Failure::new("read", disk.path(CLOSED), source);
     let damage = |what: &str| Damage {
         path: disk.path(CLOSED),
         offset: 0,
         what: what.to_owned(),
     };
-    let file = disk.open(CLOSED).map_err(failed)?;
-    let mut bytes = [0; CLOSED_BYTES + 1];
-    let read = file.read_at(&mut bytes, 0).map_err(failed)?;
-    let closed = Closed::decode(&bytes[..read])
+    let closed = read_closed(disk)?
         .ok_or_else(|| damage("the note of the last close is not what was written"))?;
     match segment {
         None => Err(damage("the log has lost all its segments").into()),
@@ -145,6 +144,19 @@ fn find_closed(disk: &dyn Disk, segment: Option<&Segment>) -> Result<Closed, Ope
         }
         Some(_) => Ok(closed),
     }
+}
+
+/// The note that the log was closed, if there is one and it is whole.
+pub(crate) fn read_closed(disk: &dyn Disk) -> Result<Option<Closed>, Failure> {
+    let failed = |source| Failure::new("read", disk.path(CLOSED), source);
+    let file = match disk.open(CLOSED) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut bytes = [0; CLOSED_BYTES + 1];
+    let read = file.read_at(&mut bytes, 0).map_err(failed)?;
+    Ok(Closed::decode(&bytes[..read]))
 }
 
 /// Reads every frame, and says where they end; `None` for a new log.
@@ -233,6 +245,7 @@ fn end_of(
     }
     Ok(End {
         tail,
+        written: cursor.written,
         offset,
         rest: rest(segment, offset)?,
         unwitnessed: unwitnessed.unwrap_or(offset),

@@ -94,6 +94,8 @@ pub(crate) fn give_name(disk: &dyn Disk, spare: &str, segment: &Segment) -> Resu
 pub(crate) struct Cursor {
     pub(crate) offset: u64,
     pub(crate) tail: Tail,
+    /// When the last frame before the cursor was written, as far as that is known.
+    pub(crate) written: u64,
     buffer: Vec<u8>,
     /// Where in the file the buffer begins.
     begins: u64,
@@ -118,9 +120,16 @@ impl Cursor {
         Self {
             offset: SEGMENT_HEAD as u64,
             tail: segment.tail_before(),
+            written: segment.head.began,
             buffer: Vec::new(),
             begins: 0,
         }
+    }
+
+    /// The bytes of the frame that the cursor has just stepped over, which began at this offset.
+    pub(crate) fn raw(&self, offset: u64) -> &[u8] {
+        let place = |offset: u64| offset.saturating_sub(self.begins) as usize;
+        &self.buffer[place(offset)..place(self.offset)]
     }
 
     /// Forgets what was read, because more has been written since.
@@ -155,7 +164,7 @@ impl Cursor {
         if !head.fits(body) {
             return Ok(Step::Nothing("the checksum of a frame does not fit"));
         }
-        let batches = Batches::new(body, head.first, head.chain);
+        let batches = Batches::new(body, head.first, head.chain, head.written);
         let mut walk = batches.clone();
         walk.by_ref().for_each(drop);
         if !walk.is_at_end() || walk.next_sequence() != head.next() {
@@ -164,6 +173,7 @@ impl Cursor {
             ));
         }
         self.offset += length as u64;
+        self.written = self.written.max(head.written);
         self.tail = Tail {
             next: head.next(),
             chain: walk.next_chain(),

@@ -5,7 +5,8 @@ use super::queue::Queue;
 use super::recover::{self, CLOSED, End};
 use super::segment::{Segment, give_name};
 use super::spares::Spares;
-use crate::config::Config;
+use crate::batch::micros;
+use crate::config::{Config, Keep};
 use crate::disk::Disk;
 use crate::error::{Failure, Full, OpenError, Stopped};
 use crate::log::Tail;
@@ -13,7 +14,7 @@ use crate::sequence::Sequence;
 use crate::watermark::Watermark;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use tremula_sync::atomic::AtomicU64;
 use tremula_sync::{Arc, Mutex, system};
 
@@ -114,6 +115,7 @@ impl Shared {
             first: Sequence::FIRST,
             length: spare.length,
             chain: Tail::START.chain,
+            began: micros(SystemTime::now()),
         };
         let segment = Segment::new(head, &*self.disk, spare.file);
         segment
@@ -127,6 +129,31 @@ impl Shared {
 
     pub(super) fn first(&self) -> Sequence {
         self.segments.lock()[0].head.first
+    }
+
+    /// The first record that the settings keep: that of a segment.
+    pub(super) fn keeps_from(&self, now: SystemTime) -> Sequence {
+        let segments = self.segments.lock();
+        let kept = match self.config.keep {
+            Keep::Nothing => return self.queue.tail().next,
+            // The last one does not count: it may be empty.
+            Keep::Bytes(bytes) => {
+                let finished = segments.len() - 1;
+                let mut sum = 0_u64;
+                (0..finished).rev().find(|index| {
+                    sum = sum.saturating_add(segments[*index].head.length);
+                    sum >= bytes
+                })
+            }
+            // What lies before a segment is older than its beginning.
+            Keep::Time(time) => {
+                let until = now.checked_sub(time).map_or(0, micros);
+                segments
+                    .iter()
+                    .rposition(|segment| (1..=until).contains(&segment.head.began))
+            }
+        };
+        segments[kept.unwrap_or(0)].head.first
     }
 
     /// Fills spare segments until the log ends.

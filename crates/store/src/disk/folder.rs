@@ -1,6 +1,6 @@
 //! Which snapshots there are, and which may go.
 
-use super::read::begins;
+use super::read::{begins, ends};
 use super::{FileFailure, SaveError, SnapshotError};
 use crate::effects::Journal;
 use crate::store::Store;
@@ -13,6 +13,10 @@ use tremula_sync::Mutex;
 
 /// Snapshots that are kept: if the newest proves to be damaged, the one before it does.
 const KEPT: usize = 2;
+
+/// Where the log keeps more than the snapshots need, one of them stays for each such part of it, so
+/// that what is not kept any more can go, part by part.
+const PARTS: u64 = 4;
 
 const PREFIX: &str = "snapshot-";
 const SUFFIX: &str = ".tremula";
@@ -38,7 +42,9 @@ pub struct Saved {
     pub bytes: u64,
     /// How long it took.
     pub took: Duration,
-    /// The oldest record of the log that is still needed: for the older of the snapshots.
+    /// The oldest record of the log that is still needed: for the oldest of the snapshots. These
+    /// are the newest two; and if the log [keeps](tremula_log::Log::keeps_from) more than they
+    /// need, the newest snapshot that leads to the beginning of that, and some between.
     pub needed: Sequence,
 }
 
@@ -76,9 +82,9 @@ impl Folder {
         Ok(found.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// Writes a snapshot of a store, beside those that are there, and then removes all but the
-    /// newest two. Blocks for as long as that takes; writers go on meanwhile. A second call waits
-    /// for the first.
+    /// Writes a snapshot of a store, beside those that are there, and then removes those that are
+    /// not [needed](Saved::needed). Blocks for as long as that takes; writers go on meanwhile. A
+    /// second call waits for the first.
     pub(crate) fn save(
         &self,
         store: &Store,
@@ -100,19 +106,48 @@ impl Folder {
         fs::rename(&unfinished, &path)
             .map_err(|error| FileFailure::new("rename", &unfinished, error))?;
         sync_folder(&self.path)?;
-        let all = self.snapshots()?;
-        let (kept, old) = all.split_at(KEPT.min(all.len()));
+        let (old, needed) = self.unneeded(log)?;
         for path in old {
-            fs::remove_file(path).map_err(|error| FileFailure::new("remove", path, error))?;
+            fs::remove_file(&path).map_err(|error| FileFailure::new("remove", &path, error))?;
         }
-        let oldest = kept.last().and_then(|path| sequence_of(path));
         Ok(Saved {
             path,
             entries: written.entries,
             bytes: written.bytes,
             took: began.elapsed().unwrap_or_default(),
-            needed: oldest.map_or(begin, Sequence::new),
+            needed: needed.unwrap_or(begin),
         })
+    }
+
+    /// The snapshots that may go, and the oldest record of the log that the others need.
+    fn unneeded(&self, log: &dyn Log) -> Result<(Vec<PathBuf>, Option<Sequence>), FileFailure> {
+        let mut all = self.snapshots()?;
+        all.reverse();
+        let begins = |path: &Path| sequence_of(path).map_or(Sequence::NONE, Sequence::new);
+        let newest = all.len().saturating_sub(KEPT);
+        let keeps_from = log.keeps_from();
+        // A snapshot leads to the states from where it ends on.
+        let leads = |path: &PathBuf| ends(path).is_ok_and(|ends| ends <= keeps_from);
+        let base = all.iter().rposition(leads);
+        let from_the_start = base.is_none() && log.first() == Sequence::FIRST;
+        let oldest = base.unwrap_or(0).min(newest);
+        let needed = match all.get(oldest) {
+            _ if from_the_start => Some(Sequence::FIRST),
+            found => found.map(|path| begins(path)),
+        };
+        let span = log.tail().next.get() - needed.map_or(0, Sequence::get);
+        let mut last = needed.unwrap_or_default();
+        let mut old = Vec::new();
+        for (at, path) in all.into_iter().enumerate() {
+            let begins = begins(&path);
+            let is_far = begins.get().saturating_sub(last.get()) >= (span / PARTS).max(1);
+            if at < oldest || (at > oldest && at < newest && !is_far) {
+                old.push(path);
+            } else {
+                last = begins;
+            }
+        }
+        Ok((old, needed))
     }
 
     /// The sequence at which the snapshot in this file begins, as its head says.
@@ -122,6 +157,16 @@ impl Folder {
     /// The file cannot be read, or has another head.
     pub fn begins(path: &Path) -> Result<Sequence, SnapshotError> {
         begins(path)
+    }
+
+    /// The last record of the log that the snapshot in this file may have seen, as its end says: it
+    /// leads to any state from there on.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has another end.
+    pub fn ends(path: &Path) -> Result<Sequence, SnapshotError> {
+        ends(path)
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) const BLOCK: usize = 256 << 10;
 pub(super) const MOST_BLOCK: usize = 3 << 29;
 
 pub(super) const END: u8 = 0;
+/// Bytes of the last block, without its head.
+pub(super) const END_BYTES: usize = 16;
 pub(super) const ENTRIES: u8 = 1;
 
 /// The head of a snapshot that begins at this sequence.

@@ -7,12 +7,14 @@
 //! | `read` | loading one, on all cores |
 //! | `replay` | applying the log behind it, on all cores |
 //! | `folder` | which snapshots there are, and which may go |
+//! | `backup` | copies of a directory that a server writes to, and older states |
 //!
 //! A snapshot is *fuzzy*: it begins at a sequence of the log, and shows each key as it was at some
 //! moment between that and its end. What was changed meanwhile stands in the log behind that
 //! sequence, and a record says what its key is, so applying the log on top gives the state at the
 //! log's end, whatever of it the snapshot had seen.
 
+mod backup;
 mod folder;
 mod format;
 mod read;
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tremula_log::{ReadError, Stopped};
 
+pub use backup::{CopiedStore, CopyStoreError, LOG_FOLDER, backup, restore};
 pub use folder::{Folder, Saved};
 pub(crate) use read::{Loaded, load};
 pub(crate) use replay::replay;

@@ -1,14 +1,15 @@
 //! Loading a snapshot, on all cores.
 
 use super::format::{
-    BLOCK_HEAD_BYTES, END, ENTRIES, HEAD_BYTES, MOST_BLOCK, part, read_entries, read_head,
+    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, HEAD_BYTES, MOST_BLOCK, part, read_entries,
+    read_head,
 };
 use super::{FileFailure, SnapshotError};
 use crate::effects::Effects;
 use crate::store::Store;
 use crate::{Key, Value};
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use tremula_log::Sequence;
 use tremula_sync::system::atomic::{AtomicU64, Ordering};
@@ -22,11 +23,11 @@ const BUFFER: usize = 1 << 20;
 const AHEAD: usize = 8;
 
 /// A block that has been read, with its place in the file.
-struct Block {
-    offset: u64,
+pub(super) struct Block {
+    pub(super) offset: u64,
     sum: u32,
-    kind: u8,
-    body: Vec<u8>,
+    pub(super) kind: u8,
+    pub(super) body: Vec<u8>,
 }
 
 /// What a snapshot held.
@@ -45,6 +46,74 @@ pub(super) fn begins(path: &Path) -> Result<Sequence, SnapshotError> {
     Ok(Sequence::new(head_of(&mut file, path)?))
 }
 
+/// Reads the end of a snapshot: the last record that it may have seen.
+pub(super) fn ends(path: &Path) -> Result<Sequence, SnapshotError> {
+    let failed = |action| move |error| FileFailure::new(action, path, error);
+    let mut file = File::open(path).map_err(failed("open"))?;
+    let length = file.metadata().map_err(failed("measure"))?.len();
+    let offset = length.saturating_sub((BLOCK_HEAD_BYTES + END_BYTES) as u64);
+    file.seek(SeekFrom::Start(offset)).map_err(failed("read"))?;
+    let block = read_block(&mut file, offset, path)?;
+    if block.kind != END {
+        return Err(damaged(path, offset, "it has no end"));
+    }
+    let (_, ends) = read_end(&block, path)?;
+    Ok(ends)
+}
+
+pub(super) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> SnapshotError {
+    SnapshotError::Damaged {
+        path: path.to_path_buf(),
+        offset,
+        what: what.into(),
+    }
+}
+
+/// Reads the block at this offset. Its checksum is not looked at.
+pub(super) fn read_block(
+    file: &mut impl Read,
+    offset: u64,
+    path: &Path,
+) -> Result<Block, SnapshotError> {
+    let mut head = [0; BLOCK_HEAD_BYTES];
+    fill(file, &mut head, offset, path)?;
+    let length = u32::from_le_bytes(part(&head, 0)) as usize;
+    if length > MOST_BLOCK {
+        let what = format!("a block of {length} bytes");
+        return Err(damaged(path, offset, what));
+    }
+    Ok(Block {
+        offset,
+        sum: u32::from_le_bytes(part(&head, 4)),
+        kind: head[8],
+        body: read_body(file, length, offset, path)?,
+    })
+}
+
+/// What stands in the last block: the number of entries, and the last record that the snapshot may
+/// have seen.
+pub(super) fn read_end(block: &Block, path: &Path) -> Result<(u64, Sequence), SnapshotError> {
+    check(block, path)?;
+    if block.body.len() != END_BYTES {
+        return Err(damaged(path, block.offset, "an end of a wrong length"));
+    }
+    let number = |at| u64::from_le_bytes(part(&block.body, at));
+    Ok((number(0), Sequence::new(number(8))))
+}
+
+/// That nothing lies behind the end, which is at this offset.
+pub(super) fn end_of_file(
+    file: &mut impl Read,
+    offset: u64,
+    path: &Path,
+) -> Result<(), SnapshotError> {
+    match file.read(&mut [0]) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(damaged(path, offset, "something lies behind its end")),
+        Err(error) => Err(FileFailure::new("read", path, error).into()),
+    }
+}
+
 fn head_of(file: &mut impl Read, path: &Path) -> Result<u64, SnapshotError> {
     let mut head = [0; HEAD_BYTES];
     fill(file, &mut head, 0, path)?;
@@ -52,7 +121,7 @@ fn head_of(file: &mut impl Read, path: &Path) -> Result<u64, SnapshotError> {
 }
 
 /// Fills the buffer from what comes at this offset.
-fn fill(
+pub(super) fn fill(
     file: &mut impl Read,
     buffer: &mut [u8],
     offset: u64,
@@ -119,42 +188,13 @@ fn read_blocks(
 ) -> Result<(u64, Sequence), SnapshotError> {
     let mut offset = HEAD_BYTES as u64;
     loop {
-        let at = offset;
-        let damaged = |what: String| SnapshotError::Damaged {
-            path: path.to_path_buf(),
-            offset: at,
-            what,
-        };
-        let mut head = [0; BLOCK_HEAD_BYTES];
-        fill(file, &mut head, offset, path)?;
-        let length = u32::from_le_bytes(part(&head, 0)) as usize;
-        if length > MOST_BLOCK {
-            return Err(damaged(format!("a block of {length} bytes")));
-        }
-        let block = Block {
-            offset,
-            sum: u32::from_le_bytes(part(&head, 4)),
-            kind: head[8],
-            body: read_body(file, length, offset, path)?,
-        };
-        offset += (BLOCK_HEAD_BYTES + length) as u64;
+        let block = read_block(file, offset, path)?;
+        offset += (BLOCK_HEAD_BYTES + block.body.len()) as u64;
         progress(offset);
         if block.kind == END {
-            check(&block, path)?;
-            if block.body.len() != 16 {
-                return Err(damaged("an end of a wrong length".to_owned()));
-            }
-            let number = |at| u64::from_le_bytes(part(&block.body, at));
-            let mut behind = [0];
-            return match file.read(&mut behind) {
-                Ok(0) => Ok((number(0), Sequence::new(number(8)))),
-                Ok(_) => Err(SnapshotError::Damaged {
-                    path: path.to_path_buf(),
-                    offset,
-                    what: "something lies behind its end".to_owned(),
-                }),
-                Err(error) => Err(FileFailure::new("read", path, error).into()),
-            };
+            let end = read_end(&block, path)?;
+            end_of_file(file, offset, path)?;
+            return Ok(end);
         }
         // Fails if every thread has found damage: they say which.
         if sender.send(block).is_err() {
@@ -185,7 +225,7 @@ fn read_body(
     Ok(body)
 }
 
-fn check(block: &Block, path: &Path) -> Result<(), SnapshotError> {
+pub(super) fn check(block: &Block, path: &Path) -> Result<(), SnapshotError> {
     let sum = crc32c::crc32c_append(crc32c::crc32c(&[block.kind]), &block.body);
     if sum == block.sum {
         return Ok(());

@@ -24,6 +24,7 @@ mod server_transport;
 mod server_watch;
 mod shard;
 mod store;
+mod store_copies;
 mod sync;
 mod table;
 mod table_effects;
@@ -95,6 +96,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         server_watch::MUTANTS,
         shard::MUTANTS,
         store::MUTANTS,
+        store_copies::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
         table_effects::MUTANTS,

@@ -151,8 +151,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_truncates_for_the_newest_snapshot",
         file: "crates/store/src/disk/folder.rs",
-        original: "        let oldest = kept.last().and_then(",
-        replacement: "        let oldest = kept.first().and_then(",
+        original: "all.len().saturating_sub(KEPT);",
+        replacement: "all.len().saturating_sub(1);",
         why: "If the newest snapshot proves to be damaged, the log does not reach back to the one before it.",
         checker: durable("a_damaged_snapshot"),
         hangs: false,

@@ -1,0 +1,70 @@
+//! Bugs to plant in what a log keeps, and in copies of stores.
+
+use super::{Checker, Mutant, Target};
+use crate::flavour::Flavour;
+
+const fn checker(package: &'static str, target: &'static str, filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package,
+        target: Target::Test(target),
+        filter,
+    }
+}
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "log_is_cut_below_what_it_keeps",
+        file: "crates/log/src/files/mod.rs",
+        original: "        let sequence = sequence.min(self.keeps_from());\n",
+        replacement: "",
+        why: "What an operator has asked for goes with the next snapshot.",
+        checker: checker("tremula-log", "copy", "what_is_to_be_kept"),
+        hangs: false,
+    },
+    Mutant {
+        name: "log_copy_ends_one_record_early",
+        file: "crates/log/src/copy.rs",
+        original: "                    if batch.last() > to {\n",
+        replacement: "                    if batch.last() >= to {\n",
+        why: "A restored state lacks the very write that was asked for.",
+        checker: checker("tremula-log", "copy", "a_copy_has_the_batches"),
+        hangs: false,
+    },
+    Mutant {
+        name: "log_time_of_a_batch_is_that_of_the_one_before",
+        file: "crates/log/src/files/flusher.rs",
+        original: "        self.time = self.time.max(micros(SystemTime::now()));\n        self.time\n",
+        replacement: "        std::mem::replace(&mut self.time, micros(SystemTime::now()))\n",
+        why: "A state restored to a time has writes that were made after it.",
+        checker: checker("tremula-log", "copy", "batches_have_the_time"),
+        hangs: false,
+    },
+    Mutant {
+        name: "log_copy_takes_damage_for_the_end",
+        file: "crates/log/src/copy.rs",
+        original: "                    if more {\n                        return Err(segment.damage(offset, what).into());\n                    }\n",
+        replacement: "",
+        why: "A backup of a damaged log ends before the damage, and nobody is told.",
+        checker: checker("tremula-log", "copy", "no_damage_is_copied"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_backup_copies_the_log_before_the_snapshot",
+        file: "crates/store/src/disk/backup.rs",
+        original: "        let snapshots = self.snapshots(target, &mut damaged)?;\n        let from = snapshots.last().map_or(Sequence::FIRST, |last| last.begins);\n        let log = self.directory.join(LOG_FOLDER);\n        let copied = copy(&log, &target.path.join(LOG_FOLDER), from, self.to);\n",
+        replacement: "        let all = Folder::new(self.directory).snapshots()?;\n        let from = all.last().map_or(Ok(Sequence::FIRST), |path| Folder::begins(path))?;\n        let log = self.directory.join(LOG_FOLDER);\n        let copied = copy(&log, &target.path.join(LOG_FOLDER), from, self.to);\n        let snapshots = self.snapshots(target, &mut damaged)?;\n",
+        why: "A snapshot that was made meanwhile has seen what the copied log has not.",
+        checker: checker("tremula-store", "copies", "written_and_saved"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_removes_the_snapshot_that_leads_to_what_the_log_keeps",
+        file: "crates/store/src/disk/folder.rs",
+        original: "        let oldest = base.unwrap_or(0).min(newest);\n",
+        replacement: "        let oldest = newest;\n",
+        why: "The log keeps a week, and nothing leads to its states.",
+        checker: checker("tremula-store", "copies", "every_state"),
+        hangs: false,
+    },
+];
