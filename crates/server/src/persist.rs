@@ -1,4 +1,4 @@
-//! What the server keeps on a disk: the log of its keys, and snapshots of them.
+//! What the server keeps on a disk: the log of its keys and tables, and snapshots of them.
 
 use crate::limits::Bytes;
 use crate::log_keep::LogKeep;
@@ -67,10 +67,10 @@ impl FromStr for Durability {
     }
 }
 
-/// Where keys are kept, and how surely.
+/// Where keys and tables are kept, and how surely.
 #[derive(clap::Args, Clone, Debug)]
 pub struct PersistArgs {
-    /// Directory that keeps the keys over a restart; tables and mailboxes are in memory only
+    /// Directory that keeps keys and tables over a restart; mailboxes are in memory only
     /// [default: none, nothing is kept]
     #[arg(long, value_name = "DIRECTORY")]
     pub dir: Option<PathBuf>,

@@ -6,6 +6,8 @@
 //! Messages that could not be written go back to the front.
 
 use crate::Value;
+use crate::effects::Effects;
+use crate::tables::Tables;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use tremula_sync::system::Arc;
 use tremula_table::term::Pid;
-use tremula_table::{Access, Owner, Tables, Term, Transfer};
+use tremula_table::{Access, Owner, Term, Transfer};
 
 /// How long a receiver waits for another receiver to finish.
 const GRACE: Duration = Duration::from_millis(100);
@@ -180,8 +182,9 @@ impl Mailboxes {
         self.by_name.lock().get(name).cloned()
     }
 
-    /// Drops the mailbox of this name with its messages, and returns their number.
-    pub fn remove(&self, name: &[u8]) -> Option<usize> {
+    /// Drops the mailbox of this name with its messages, and returns their number. Its tables go to
+    /// their heirs or are deleted.
+    pub fn remove(&self, effects: &mut Effects<'_>, name: &[u8]) -> Option<usize> {
         let post = self.by_name.lock().remove(name)?;
         let left = post.len();
         post.dropped.store(true, SeqCst);
@@ -190,18 +193,29 @@ impl Mailboxes {
         drop(post.receiver.lock().take());
         // The tables go to their heirs, outside the lock.
         let estate = post.estate.lock().take();
-        if estate.is_some() {
-            drop(estate);
-            self.forward_transfers();
+        if let Some(mut estate) = estate {
+            estate.owner.end(effects);
+            self.forward_transfers(effects);
         }
         Some(left)
     }
 
     /// Sends each mailbox the messages about the tables that it has got.
-    pub fn forward_transfers(&self) {
+    pub(crate) fn forward_transfers(&self, effects: &mut Effects<'_>) {
         let all: Vec<_> = self.by_name.lock().values().cloned().collect();
         for post in all {
-            post.forward_transfers();
+            post.forward_transfers(effects);
+        }
+    }
+}
+
+/// The tables of mailboxes stay as they are, for the next start.
+impl Drop for Mailboxes {
+    fn drop(&mut self) {
+        for post in self.by_name.lock().values() {
+            if let Some(estate) = post.estate.lock().take() {
+                estate.owner.leave();
+            }
         }
     }
 }
@@ -261,7 +275,7 @@ impl Post {
             return None;
         }
         let estate = estate.get_or_insert_with(|| Estate {
-            owner: tables.owner(),
+            owner: tables.0.owner(),
             sender: self.sender(),
             waiting: None,
         });
@@ -269,11 +283,19 @@ impl Post {
     }
 
     /// Sends this mailbox the messages about tables that it has got, as far as there is room. The
-    /// others wait until a client receives again.
-    pub fn forward_transfers(&self) {
+    /// others wait until a client receives again. The tables become public.
+    pub fn forward_transfers(&self, effects: &mut Effects<'_>) {
         if let Some(estate) = &mut *self.estate.lock() {
-            estate.forward_transfers(self);
+            estate.forward_transfers(self, effects);
         }
+    }
+
+    /// Whether it has got tables of which it has no message yet.
+    pub fn has_transfers(&self) -> bool {
+        let estate = &mut *self.estate.lock();
+        let waits =
+            |estate: &mut Estate| estate.waiting.is_some() || !estate.owner.transfers().is_empty();
+        estate.as_mut().is_some_and(waits)
     }
 
     /// The mailbox's counters, and whether its senders contend.
@@ -315,13 +337,13 @@ impl Post {
 }
 
 impl Estate {
-    fn forward_transfers(&mut self, post: &Post) {
+    fn forward_transfers(&mut self, post: &Post, effects: &mut Effects<'_>) {
         loop {
             let message = self.waiting.take().or_else(|| {
                 let transfer = self.owner.transfers().try_recv().ok()?;
                 // Its owner is not a connection, so everyone may use it. This fails if it is
                 // deleted meanwhile.
-                let _ = transfer.table.set_access(Access::Public);
+                let _ = transfer.table.noting(effects).set_access(Access::Public);
                 Some(message_of(transfer))
             });
             let Some(message) = message else { return };

@@ -1,18 +1,22 @@
 //! A store with a log: how it is opened, saved, and waited for.
 
 use crate::disk::{Folder, RecoverError, SaveError, Saved, SnapshotError, load, replay};
-use crate::effects::Journal;
+use crate::effects::{Effects, Journal};
 use crate::engines;
 use crate::store::{OpenError, Store, StoreConfig};
 use std::path::PathBuf;
 use tremula_log::{Log, Sequence, Stopped};
 use tremula_sync::system::{Arc, thread};
 
+/// Bytes of a term in a store with a log: its external form has to fit into one record.
+const MOST_TERM: usize = 256 << 20;
+
 /// What was found on the disk.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// The snapshot that was loaded, if there was one, and how many keys it had.
+    /// The snapshot that was loaded, if there was one, and how many keys it had, those of tables
+    /// included.
     pub snapshot: Option<(PathBuf, u64)>,
     /// Newer snapshots, which are damaged.
     pub damaged: Vec<SnapshotError>,
@@ -35,6 +39,9 @@ impl Store {
     /// A store as it was when the log ended: the newest whole snapshot of the folder, and what the
     /// log has behind it. From now on it writes to the log.
     ///
+    /// The connections that owned tables are gone: each of these tables goes to its heir or is
+    /// deleted. Terms in tables have at most 256 MiB, whatever their bounds.
+    ///
     /// Reads on all cores. O(n), and O(records behind the snapshot).
     ///
     /// # Errors
@@ -51,7 +58,8 @@ impl Store {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let mut damaged = Vec::new();
         let mut snapshot = None;
-        let mut store = Self::new(config)?;
+        let config = &bounded(config);
+        let mut store = Self::made(config, true)?;
         let mut from = Sequence::FIRST;
         let snapshots = folder.snapshots().map_err(SnapshotError::from);
         for path in snapshots.map_err(RecoverError::from)? {
@@ -69,7 +77,7 @@ impl Store {
                 Err(error) => return Err(RecoverError::from(error).into()),
             }
             // A part of the damaged one is in there.
-            store = Self::new(config)?;
+            store = Self::made(config, true)?;
         }
         let first = log.first();
         if first > from {
@@ -88,13 +96,24 @@ impl Store {
         let records = replay(&store, &*log, from, threads, &mut |sequence| {
             progress(Progress::Log(sequence));
         })?;
-        store.journal = Some(Journal::new(log));
+        store.journal = Some(Arc::new(Journal::new(log)));
+        store.end_absent_owners();
         let recovered = Recovered {
             snapshot,
             damaged,
             records,
         };
         Ok((store, recovered))
+    }
+
+    /// Ends the connections that owned tables when the log ended: each table goes to its heir or is
+    /// deleted. That the log takes nothing more does not matter: the next start does it again.
+    fn end_absent_owners(&self) {
+        let mut effects = Effects::new(self.journal.as_deref());
+        self.tables().end_absent_owners(&mut effects);
+        self.mailboxes().forward_transfers(&mut effects);
+        effects.submit();
+        self.forward();
     }
 
     /// Hands to the log what has been committed. Call it before you wait for an effect, and when
@@ -109,7 +128,7 @@ impl Store {
     /// The log, if there is one.
     #[must_use]
     pub fn log(&self) -> Option<&Arc<dyn Log>> {
-        self.journal.as_ref().map(Journal::log)
+        self.journal.as_deref().map(Journal::log)
     }
 
     /// The last effect that has a number: every effect that this thread has made or seen has that
@@ -117,7 +136,9 @@ impl Store {
     /// [`Sequence::NONE`] without a log.
     #[must_use]
     pub fn last_effect(&self) -> Sequence {
-        self.journal.as_ref().map_or(Sequence::NONE, Journal::last)
+        self.journal
+            .as_deref()
+            .map_or(Sequence::NONE, Journal::last)
     }
 
     /// Blocks until everything that this thread has committed or seen is on the disk. Without a log
@@ -148,6 +169,13 @@ impl Store {
         journal.forward();
         folder.save(self, &**journal.log(), journal)
     }
+}
+
+/// The configuration with bounds of terms that any log can take.
+fn bounded(config: &StoreConfig) -> StoreConfig {
+    let mut config = config.clone();
+    config.term_bounds.bytes = config.term_bounds.bytes.min(MOST_TERM);
+    config
 }
 
 /// Refuses a log that does not have what the snapshot needs.

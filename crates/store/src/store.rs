@@ -10,13 +10,13 @@ use crate::keyspace::Keyspace;
 use crate::mailboxes::{MailboxQuotas, Mailboxes};
 use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
+use crate::tables::Tables;
 use crate::value_cache::{CacheSettings, ValueCache};
 use crate::values::Values;
 use thiserror::Error;
 use tremula_index::Engine;
 use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
-use tremula_table::Tables;
 use tremula_table::term::Bounds;
 
 /// Configuration of a [`Store`].
@@ -109,7 +109,7 @@ pub struct Store {
     snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
     evictor: Evictor,
-    pub(crate) journal: Option<Journal>,
+    pub(crate) journal: Option<Arc<Journal>>,
 }
 
 impl Store {
@@ -120,10 +120,15 @@ impl Store {
     /// [`OpenError`] if the engine cannot keep the store's promises, or if the operating system
     /// refuses the cache's worker threads.
     pub fn new(config: &StoreConfig) -> Result<Self, OpenError> {
+        Self::made(config, false)
+    }
+
+    /// An empty store, which gets a log if it `is_logged`.
+    pub(crate) fn made(config: &StoreConfig, is_logged: bool) -> Result<Self, OpenError> {
         Ok(Self {
             keyspace: Keyspace::new(config.engine)?,
             cache: config.cache.as_ref().map(ValueCache::start).transpose()?,
-            tables: Tables::bounded(config.term_bounds),
+            tables: Tables::new(config.term_bounds, is_logged),
             mailboxes: Arc::new(Mailboxes::new(config.mailboxes)),
             snapshots: Arc::default(),
             cursors: Mutex::new(Cursors::new(config.cursors)),
@@ -149,11 +154,11 @@ impl Store {
 
     /// The values of the database with this number, in the index or in the cache.
     #[must_use]
-    pub const fn values(&self, number: usize) -> Values<'_> {
+    pub fn values(&self, number: usize) -> Values<'_> {
         Values {
             keyspace: &self.keyspace,
             cache: self.cache.as_ref(),
-            journal: self.journal.as_ref(),
+            journal: self.journal.as_deref(),
             number,
         }
     }
@@ -179,7 +184,7 @@ impl Store {
     /// [`Unlogged`] if the log takes nothing more, or its disk is full. Then `write` has not run.
     #[inline]
     pub fn commit<R>(&self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Unlogged> {
-        let journal = self.journal.as_ref();
+        let journal = self.journal.as_deref();
         if let Some(journal) = journal {
             journal.admit()?;
         }
@@ -198,7 +203,7 @@ impl Store {
     /// A new owner of tables, whose heirs may be mailboxes.
     #[must_use]
     pub fn table_owner(&self) -> TableOwner {
-        TableOwner::new(&self.tables, &self.mailboxes)
+        TableOwner::new(&self.tables, &self.mailboxes, self.journal.as_ref())
     }
 
     /// Every mailbox.
@@ -235,7 +240,7 @@ impl Store {
     /// or keys are not evicted.
     pub fn evict_one(&self) -> bool {
         self.evictor().is_some_and(|evictor| {
-            let journal = self.journal.as_ref();
+            let journal = self.journal.as_deref();
             evictor.evict(&self.keyspace, self.cache.as_ref(), journal)
         })
     }

@@ -129,6 +129,8 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.database = 0;
     context.session.identity = Identity::new(&context.server.users);
     context.client.set_user(DEFAULT.into());
+    // The tables of the connection end.
+    context.session.has_written |= context.session.ets.is_owner();
     context.session.ets.reset();
     context.session.watching = None;
     context.reply.protocol = Protocol::Resp2;

@@ -225,7 +225,10 @@ pub(super) fn recv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         }
     }
     let post = find(context, name)?;
-    post.forward_transfers();
+    if post.has_transfers() {
+        // If the log takes nothing now, they go on waiting.
+        let _ = context.commit(|effects| post.forward_transfers(effects));
+    }
     Ok(Next::Receive(Receive {
         post,
         count,
@@ -335,7 +338,8 @@ pub(super) fn drop(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     if !context.is_apart && (post.len() >= MANY || post.is_owner()) {
         return Ok(Next::Apart);
     }
-    let left = context.server.store.mailboxes().remove(name);
+    let mailboxes = context.server.store.mailboxes();
+    let left = context.commit(|effects| mailboxes.remove(effects, name))?;
     context.reply.count(left.ok_or_else(|| unknown(name))?);
     Ok(Next::Reply)
 }
@@ -366,13 +370,14 @@ impl Receive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tremula_store::Mailboxes;
+    use tremula_store::{Engine, Store, StoreConfig};
 
     /// Mailboxes come and go, and some stay. Without regular removal of the senders to dropped
     /// mailboxes there would be far more senders than mailboxes.
     #[test]
     fn a_connection_has_about_as_many_senders_as_there_are_mailboxes() {
-        let (mailboxes, mut senders) = (Mailboxes::default(), Senders::default());
+        let store = Store::new(&StoreConfig::new(Engine::Aspen)).expect("a store");
+        let (mailboxes, mut senders) = (store.mailboxes(), Senders::default());
         let mut staying = 0;
         for number in 0..1_000 {
             let name = format!("m{number}").into_bytes();
@@ -386,7 +391,8 @@ mod tests {
             if number % 20 == 0 {
                 staying += 1;
             } else {
-                mailboxes.remove(&name);
+                let removed = store.commit(|effects| mailboxes.remove(effects, &name));
+                assert!(matches!(removed, Ok(Some(0))));
             }
             let kept = senders.by_name.len();
             assert!(kept <= 2 * staying + FEW_SENDERS, "{kept} for {staying}");

@@ -36,7 +36,7 @@ pub struct Folder {
 pub struct Saved {
     /// The file.
     pub path: PathBuf,
-    /// The keys in it.
+    /// The keys in it, those of tables included.
     pub entries: u64,
     /// Its bytes.
     pub bytes: u64,

@@ -9,7 +9,12 @@
 //! All numbers are little-endian, or LEB128 where nothing else is said. The body of kind 1 is the
 //! number of a database (u8) and its entries: for each how many bytes its key has in common with
 //! the key before it in the block, the length of the rest, the rest, the length of the value, the
-//! value. A file without its last block was not finished.
+//! value. The body of kinds 2 and 3 are effects of tables, each with its length before it. Those of
+//! kind 2 are to be applied in the file's order and before all that comes behind them: tables with
+//! their options, and parts of the rows of one key. Those of kind 3 are the rows of keys, in any
+//! order. A file without its last block was not finished.
+//!
+//! Version 1 had no tables.
 
 use super::SnapshotError;
 use crate::effects::DATABASES;
@@ -17,7 +22,7 @@ use crate::effects::record::{Fields, write_number};
 use std::path::Path;
 
 pub(super) const MAGIC: &[u8; 8] = b"TREMSNAP";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 pub(super) const HEAD_BYTES: usize = 24;
 pub(super) const BLOCK_HEAD_BYTES: usize = 9;
 
@@ -30,6 +35,8 @@ pub(super) const END: u8 = 0;
 /// Bytes of the last block, without its head.
 pub(super) const END_BYTES: usize = 16;
 pub(super) const ENTRIES: u8 = 1;
+pub(super) const TABLES: u8 = 2;
+pub(super) const ROWS: u8 = 3;
 
 /// The head of a snapshot that begins at this sequence.
 pub(super) fn head(sequence: u64) -> [u8; HEAD_BYTES] {
@@ -150,4 +157,38 @@ pub(super) fn read_entries(
         count += 1;
     }
     Ok(count)
+}
+
+/// Effects of tables that go into one block.
+#[derive(Default)]
+pub(super) struct EffectBlock {
+    body: Vec<u8>,
+    count: u64,
+}
+
+impl EffectBlock {
+    pub(super) fn clear(&mut self) {
+        self.body.clear();
+        self.count = 0;
+    }
+
+    pub(super) fn push(&mut self, effect: &[u8]) {
+        write_number(effect.len() as u64, &mut self.body);
+        self.body.extend_from_slice(effect);
+        self.count += 1;
+    }
+
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// The effects of a block of tables, in their order.
+pub(super) fn read_effects(body: &[u8]) -> impl Iterator<Item = Result<&[u8], crate::BadRecord>> {
+    let mut fields = Fields(body);
+    std::iter::from_fn(move || (!fields.0.is_empty()).then(|| fields.text()))
 }

@@ -25,6 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tremula_log::{ReadError, Stopped};
+use tremula_table::table::effect::ApplyError;
 
 pub use backup::{CopiedStore, CopyStoreError, LOG_FOLDER, backup, restore};
 pub use folder::{Folder, Saved};
@@ -79,6 +80,15 @@ pub enum SnapshotError {
         found: u32,
         /// The newest format that this version knows.
         known: u32,
+    },
+    /// It has a table that this store cannot have.
+    #[error("{}: {source}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Which table, and why not.
+        #[source]
+        source: Box<ApplyError>,
     },
     /// The system refused to read it.
     #[error(transparent)]
@@ -148,5 +158,14 @@ pub enum RecoverError {
         /// What is wrong.
         #[source]
         source: crate::BadRecord,
+    },
+    /// The log has an effect of a table that this store cannot have.
+    #[error("record {sequence} of the log: {source}")]
+    Table {
+        /// Its sequence.
+        sequence: u64,
+        /// Which table, and why not.
+        #[source]
+        source: Box<ApplyError>,
     },
 }

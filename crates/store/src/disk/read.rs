@@ -1,8 +1,8 @@
 //! Loading a snapshot, on all cores.
 
 use super::format::{
-    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, HEAD_BYTES, MOST_BLOCK, part, read_entries,
-    read_head,
+    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, HEAD_BYTES, MOST_BLOCK, ROWS, TABLES, part,
+    read_effects, read_entries, read_head,
 };
 use super::{FileFailure, SnapshotError};
 use crate::effects::Effects;
@@ -13,8 +13,10 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use tremula_log::Sequence;
 use tremula_sync::system::atomic::{AtomicU64, Ordering};
-use tremula_sync::system::mpsc::{Receiver, SyncSender, sync_channel};
+use tremula_sync::system::mpsc::{Receiver, sync_channel};
 use tremula_sync::system::{Mutex, thread};
+use tremula_table::table::effect::OwnedEffect;
+use tremula_table::term::Limits;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 20;
@@ -157,7 +159,20 @@ pub(crate) fn load(
         for _ in 0..threads.max(1) {
             scope.spawn(|| store_blocks(store, path, &receiver, &entries, &failed));
         }
-        read_blocks(&mut file, path, sender, progress)
+        let entries = &entries;
+        let mut take = move |block: Block| {
+            if block.kind != TABLES {
+                // Fails if every thread has found damage: they say which.
+                return Ok(sender.send(block).is_ok());
+            }
+            // What comes behind it needs it.
+            entries.fetch_add(store_block(store, &block, path)?, Ordering::Relaxed);
+            Ok(true)
+        };
+        let read = read_blocks(&mut file, path, progress, &mut take);
+        // The threads end when nothing more can come.
+        drop(take);
+        read
     })?;
     let failed = failed.lock().map_or(None, |mut failed| failed.take());
     if let Some(error) = failed {
@@ -178,13 +193,13 @@ pub(crate) fn load(
     })
 }
 
-/// Reads block after block, and returns what stands in the last one: the number of entries, and the
-/// last record that the snapshot may have seen.
+/// Reads block after block for `take`, until it returns false, and returns what stands in the last
+/// one: the number of entries, and the last record that the snapshot may have seen.
 fn read_blocks(
     file: &mut impl Read,
     path: &Path,
-    sender: SyncSender<Block>,
     progress: &mut dyn FnMut(u64),
+    take: &mut dyn FnMut(Block) -> Result<bool, SnapshotError>,
 ) -> Result<(u64, Sequence), SnapshotError> {
     let mut offset = HEAD_BYTES as u64;
     loop {
@@ -196,8 +211,7 @@ fn read_blocks(
             end_of_file(file, offset, path)?;
             return Ok(end);
         }
-        // Fails if every thread has found damage: they say which.
-        if sender.send(block).is_err() {
+        if !take(block)? {
             return Ok((0, Sequence::NONE));
         }
     }
@@ -249,13 +263,7 @@ fn store_blocks(
         let Ok(Ok(block)) = blocks.lock().map(|blocks| blocks.recv()) else {
             return;
         };
-        let stored = check(&block, path).and_then(|()| {
-            store_block(store, &block).map_err(|what| SnapshotError::Damaged {
-                path: path.to_path_buf(),
-                offset: block.offset,
-                what,
-            })
-        });
+        let stored = store_block(store, &block, path);
         match stored {
             Ok(count) => {
                 entries.fetch_add(count, Ordering::Relaxed);
@@ -270,13 +278,38 @@ fn store_blocks(
     }
 }
 
-fn store_block(store: &Store, block: &Block) -> Result<u64, String> {
-    if block.kind != ENTRIES {
-        return Err(format!("a block of kind {}", block.kind));
+/// Stores what a block has, and returns how many entries that were.
+fn store_block(store: &Store, block: &Block, path: &Path) -> Result<u64, SnapshotError> {
+    check(block, path)?;
+    let damaged = |what| SnapshotError::Damaged {
+        path: path.to_path_buf(),
+        offset: block.offset,
+        what,
+    };
+    match block.kind {
+        ENTRIES => {
+            let mut effects = Effects::new(None);
+            let stored = read_entries(&block.body, |database, key, value| {
+                let (key, value) = (Key::from(key), Value::from(value));
+                store.database(database).insert(&mut effects, key, value);
+            });
+            stored.map_err(damaged)
+        }
+        TABLES | ROWS => {
+            let mut count = 0;
+            for effect in read_effects(&block.body) {
+                let effect = effect.map_err(|error| damaged(error.to_string()))?;
+                let effect = OwnedEffect::decode(effect, &Limits::NONE);
+                let effect = effect.map_err(|error| damaged(error.to_string()))?;
+                let applied = store.tables().apply(&effect.borrow());
+                applied.map_err(|source| SnapshotError::Table {
+                    path: path.to_path_buf(),
+                    source: Box::new(source),
+                })?;
+                count += 1;
+            }
+            Ok(count)
+        }
+        other => Err(damaged(format!("a block of kind {other}"))),
     }
-    let mut effects = Effects::new(None);
-    read_entries(&block.body, |database, key, value| {
-        let (key, value) = (Key::from(key), Value::from(value));
-        store.database(database).insert(&mut effects, key, value);
-    })
 }

@@ -1,19 +1,21 @@
 //! Applying the log behind a snapshot, on all cores.
 //!
-//! Every thread reads every record, and applies those whose keys are its own, in the log's order.
-//! At a record of a range all wait for each other, and one of them applies it.
+//! Every thread reads every record, and applies those whose keys, or rows of tables, are its own,
+//! in the log's order. At a record of a range, or of a whole table, all wait for each other, and
+//! one of them applies it.
 
 use super::RecoverError;
 use crate::effects::Effects;
 use crate::effects::record::{Record, Recorded};
 use crate::store::Store;
 use crate::{BadRecord, Key, Value};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use tremula_index::Update;
 use tremula_log::{Entry, Log, Sequence};
-use tremula_sync::system::atomic::{AtomicBool, Ordering};
 use tremula_sync::system::mpsc::{Receiver, SyncSender, sync_channel};
 use tremula_sync::system::{Barrier, Mutex, thread};
+use tremula_table::table::effect::{OwnedEffect, Subject};
+use tremula_table::term::Limits;
 
 /// Batches that have been read and not applied yet.
 const AHEAD: usize = 64;
@@ -35,7 +37,6 @@ pub(crate) fn replay(
         threads,
         barrier: &barrier,
         failed: Mutex::new(None),
-        has_failed: AtomicBool::new(false),
     };
     let count = thread::scope(|scope| {
         let mut senders: Vec<SyncSender<Entry>> = Vec::new();
@@ -59,7 +60,7 @@ pub(crate) fn replay(
         Ok::<u64, RecoverError>(count)
     })?;
     match shared.failed.into_inner() {
-        Ok(Some((sequence, source))) => Err(RecoverError::Record { sequence, source }),
+        Ok(Some(error)) => Err(error),
         Ok(None) | Err(_) => Ok(count),
     }
 }
@@ -69,8 +70,7 @@ struct Replaying<'a> {
     from: Sequence,
     threads: usize,
     barrier: &'a Barrier,
-    failed: Mutex<Option<(u64, BadRecord)>>,
-    has_failed: AtomicBool,
+    failed: Mutex<Option<RecoverError>>,
 }
 
 impl Replaying<'_> {
@@ -82,56 +82,86 @@ impl Replaying<'_> {
                 if sequence < self.from.get() {
                     continue;
                 }
-                match Record::read(record) {
-                    Ok(record) => self.apply_own(number, &record),
-                    // Every thread reads every record, so all of them see it.
-                    Err(error) => self.fail(sequence, error),
+                let applied = Record::read(record)
+                    .map_err(|source| RecoverError::Record { sequence, source })
+                    .and_then(|record| self.apply_own(number, sequence, &record));
+                if let Err(error) = applied
+                    && let Ok(mut failed) = self.failed.lock()
+                {
+                    // Every thread goes on to the end, so that no other waits for it in vain.
+                    failed.get_or_insert(error);
                 }
             }
         }
     }
 
-    fn fail(&self, sequence: u64, error: BadRecord) {
-        self.has_failed.store(true, Ordering::Relaxed);
-        if let Ok(mut failed) = self.failed.lock() {
-            failed.get_or_insert((sequence, error));
-        }
-    }
-
-    fn apply_own(&self, number: usize, record: &Record<'_>) {
-        let Some(key) = record.key() else {
+    fn apply_own(
+        &self,
+        number: usize,
+        sequence: u64,
+        record: &Record<'_>,
+    ) -> Result<(), RecoverError> {
+        let owner = match record {
+            Record::Database(database, what) => what.key().map(|key| self.owner((database, key))),
+            Record::Table(Subject::Key(table), _) => Some(self.owner(table)),
+            Record::Table(Subject::Table(_), _) => None,
+        };
+        let Some(owner) = owner else {
             // All that comes before it has been applied, and nothing that comes behind it.
             self.barrier.wait();
-            if number == 0 {
-                apply(self.store, record);
-            }
+            let applied = if number == 0 {
+                apply(self.store, sequence, record)
+            } else {
+                Ok(())
+            };
             self.barrier.wait();
-            return;
+            return applied;
         };
-        if self.threads == 1 || self.owner(record.database, key) == number {
-            apply(self.store, record);
+        if owner == number {
+            return apply(self.store, sequence, record);
         }
+        Ok(())
     }
 
-    /// The thread that applies the records of a key.
-    fn owner(&self, database: usize, key: &[u8]) -> usize {
+    /// The thread that applies the records of a key, or of the rows of a table.
+    fn owner(&self, subject: impl Hash) -> usize {
+        if self.threads == 1 {
+            return 0;
+        }
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        (hasher.hash_one((database, key)) % self.threads as u64) as usize
+        (hasher.hash_one(subject) % self.threads as u64) as usize
     }
 }
 
+/// Makes true what the record says.
+fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
+    match record {
+        Record::Database(database, what) => apply_to_database(store, *database, what),
+        Record::Table(_, effect) => {
+            let effect = OwnedEffect::decode(effect, &Limits::NONE).map_err(BadRecord::from);
+            let effect = effect.map_err(|source| RecoverError::Record { sequence, source })?;
+            let applied = store.tables().apply(&effect.borrow());
+            applied.map_err(|source| RecoverError::Table {
+                sequence,
+                source: Box::new(source),
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes a key, or a range, what the record says.
-fn apply(store: &Store, record: &Record<'_>) {
+fn apply_to_database(store: &Store, number: usize, what: &Recorded<'_>) {
     let mut effects = Effects::new(None);
-    let database = store.database(record.database);
-    match record.what {
+    let database = store.database(number);
+    match *what {
         Recorded::Put(key, value) => {
             let old = database.insert(&mut effects, Key::from(key), Value::from(value));
-            store.values(record.database).dropped(old);
+            store.values(number).dropped(old);
         }
         Recorded::Delete(key) => {
             let old = database.remove(&mut effects, &Key::from(key));
-            store.values(record.database).dropped(old);
+            store.values(number).dropped(old);
         }
         Recorded::DeleteRange(low, high) => {
             let (low, high) = (low.map(Key::from), high.map(Key::from));
@@ -139,7 +169,7 @@ fn apply(store: &Store, record: &Record<'_>) {
         }
         Recorded::Tail(key, offset, bytes) => {
             let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-            apply_tail(store, record.database, Key::from(key), offset, bytes);
+            apply_tail(store, number, Key::from(key), offset, bytes);
         }
     }
 }

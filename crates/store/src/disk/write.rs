@@ -1,13 +1,19 @@
 //! Making a snapshot while all write.
 
 use super::FileFailure;
-use super::format::{BLOCK, END, ENTRIES, EntryBlock, block_head, head};
+use super::format::{BLOCK, END, ENTRIES, EffectBlock, EntryBlock, ROWS, TABLES, block_head, head};
+use crate::effects::records;
 use crate::store::Store;
+use crate::tables::Table;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use tremula_log::Sequence;
+use tremula_table::table::effect::Effect;
+
+/// Tables that are looked up at once.
+const TABLES_AT_ONCE: usize = 64;
 
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 20;
@@ -35,6 +41,8 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
     let mut writing = Writing {
         out: BufWriter::with_capacity(BUFFER, file),
         block: EntryBlock::default(),
+        rows: EffectBlock::default(),
+        ordered: EffectBlock::default(),
         written: Written {
             entries: 0,
             bytes: 0,
@@ -53,6 +61,10 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
 struct Writing {
     out: BufWriter<File>,
     block: EntryBlock,
+    /// Rows of a table.
+    rows: EffectBlock,
+    /// What has to come before what is behind it.
+    ordered: EffectBlock,
     written: Written,
 }
 
@@ -82,6 +94,16 @@ impl Writing {
                 self.end_block()?;
             }
         }
+        let mut last = None;
+        loop {
+            let part = store.tables().made_after(last.as_ref(), TABLES_AT_ONCE);
+            part.iter().try_for_each(|table| self.table(table))?;
+            let Some(table) = part.into_iter().next_back() else {
+                break;
+            };
+            last = Some(table);
+        }
+        self.end_tables()?;
         self.written.ends = store.last_effect();
         let mut body = Vec::new();
         for number in [self.written.entries, self.written.ends.get()] {
@@ -89,6 +111,53 @@ impl Writing {
         }
         self.put(&block_head(END, &body))?;
         self.put(&body)
+    }
+
+    /// Writes a table with its options, and its rows. If it is deleted meanwhile, the log says so.
+    fn table(&mut self, table: &Table) -> io::Result<()> {
+        let mut result = Ok(());
+        table.describe(&mut |effect| {
+            result = self.effect(effect);
+            match result {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        result
+    }
+
+    fn effect(&mut self, effect: &Effect<'_>) -> io::Result<()> {
+        let (first, rest) = records(effect);
+        let is_in_order = effect.key().is_none() || !rest.is_empty();
+        let block = if is_in_order {
+            &mut self.ordered
+        } else {
+            &mut self.rows
+        };
+        block.push(&first);
+        for record in rest {
+            block.push(&record);
+        }
+        if self.rows.body().len() >= BLOCK || self.ordered.body().len() >= BLOCK {
+            self.end_tables()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of tables. Rows come behind what makes their table.
+    fn end_tables(&mut self) -> io::Result<()> {
+        let Self { out, written, .. } = self;
+        for (kind, block) in [(TABLES, &mut self.ordered), (ROWS, &mut self.rows)] {
+            if block.count() > 0 {
+                let head = block_head(kind, block.body());
+                out.write_all(&head)?;
+                out.write_all(block.body())?;
+                written.bytes += (head.len() + block.body().len()) as u64;
+                written.entries += block.count();
+                block.clear();
+            }
+        }
+        Ok(())
     }
 
     fn end_block(&mut self) -> io::Result<()> {

@@ -24,6 +24,10 @@ const MANY: usize = 64 << 10;
 /// Bytes of a batch that gets no further records.
 const BATCH: usize = 256 << 10;
 
+/// Bytes of one atomic step from which its other records go into further batches: no log takes a
+/// batch of any length. A record is not longer than this.
+const WHOLE: usize = 512 << 20;
+
 /// Room of a buffer that is kept.
 const KEPT: usize = 1 << 20;
 
@@ -64,9 +68,16 @@ struct Piece {
 }
 
 impl Buffer {
-    fn write(&mut self, first: u64, changes: impl Iterator<Item = Change>) {
-        let before = self.ends.len();
+    fn write(&mut self, mut first: u64, changes: impl Iterator<Item = Change>) {
+        let (mut before, mut begin) = (self.ends.len(), self.bytes.len());
         for change in changes {
+            if self.bytes.len() - begin >= WHOLE {
+                let records = before..self.ends.len();
+                (before, begin) = (self.ends.len(), self.bytes.len());
+                let count = records.len() as u64;
+                self.pieces.push(Piece { first, records });
+                first += count;
+            }
             change.write(&mut self.bytes);
             self.ends.push(self.bytes.len());
         }

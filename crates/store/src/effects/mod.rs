@@ -5,9 +5,11 @@
 //! | `mod` | [`Effects`], which every write needs |
 //! | `record` | what a change is in the log |
 //! | `journal` | the numbers of effects; merging what threads have written |
+//! | `tables` | effects as the sink of tables |
 
 mod journal;
 pub(crate) mod record;
+mod tables;
 
 use crate::{Key, Value};
 use bytes::Bytes;
@@ -15,6 +17,7 @@ pub(crate) use journal::Journal;
 pub use record::{BadRecord, DATABASES};
 use record::{Change, What};
 use std::ops::Bound;
+pub(crate) use tables::records;
 use thiserror::Error;
 use tremula_log::Refused;
 use tremula_sync::system::thread;
@@ -38,6 +41,8 @@ pub struct Effects<'s> {
     one: Option<(u64, Change)>,
     /// The effects of a step over several keys.
     step: Option<(u64, Vec<Change>)>,
+    /// The effects of a step of a table that has begun; they have no numbers yet.
+    begun: Option<Vec<Change>>,
 }
 
 impl<'s> Effects<'s> {
@@ -47,6 +52,7 @@ impl<'s> Effects<'s> {
             journal,
             one: None,
             step: None,
+            begun: None,
         }
     }
 
@@ -85,12 +91,15 @@ impl<'s> Effects<'s> {
 
     #[inline]
     fn note(&mut self, database: u8, what: impl FnOnce() -> What) {
+        if self.are_logged() {
+            // Before the number: a panic in a copy must not lose it.
+            self.alone(Change::Database(database, what()));
+        }
+    }
+
+    /// Numbers a change that is a step of its own.
+    fn alone(&mut self, change: Change) {
         let Some(journal) = self.journal else { return };
-        // A number that is taken first cannot be lost by a panic in a copy.
-        let change = Change {
-            database,
-            what: what(),
-        };
         self.submit();
         self.one = Some((journal.take_numbers(1), change));
     }
@@ -98,14 +107,20 @@ impl<'s> Effects<'s> {
     /// Notes an atomic step: changes that become durable together. To be called once in the step,
     /// under the locks of all keys.
     pub(crate) fn step(&mut self, database: u8, changes: Vec<What>) {
+        let changes = changes.into_iter();
+        self.together(
+            changes
+                .map(|what| Change::Database(database, what))
+                .collect(),
+        );
+    }
+
+    /// Numbers changes that become durable together.
+    fn together(&mut self, changes: Vec<Change>) {
         let Some(journal) = self.journal else { return };
         if changes.is_empty() {
             return;
         }
-        let changes: Vec<Change> = changes
-            .into_iter()
-            .map(|what| Change { database, what })
-            .collect();
         self.submit();
         self.step = Some((journal.take_numbers(changes.len()), changes));
     }

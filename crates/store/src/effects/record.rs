@@ -1,15 +1,16 @@
 //! What a change is in the log: a record.
 //!
 //! A record says what a key *is* now, not what was asked, so it may be applied again, and records
-//! of different keys in any order. It begins with a byte that says which kind it is, and the number
-//! of the database. Lengths are LEB128; the last field has no length.
+//! of different keys in any order. It begins with a byte that says which kind it is. Lengths are
+//! LEB128; the last field has no length.
 //!
 //! | kind | then |
 //! |---|---|
-//! | 1, put | length of the key, key, value |
-//! | 2, delete | key |
-//! | 3, delete a range | lower bound, upper bound |
-//! | 4, write from an offset to the end | length of the key, key, offset, bytes |
+//! | 1, put | number of the database, length of the key, key, value |
+//! | 2, delete | number of the database, key |
+//! | 3, delete a range | number of the database, lower bound, upper bound |
+//! | 4, write from an offset on | number of the database, length of the key, key, offset, bytes |
+//! | 5, a table | the effect, as `tremula-table` writes it |
 //!
 //! A bound is 0 for none, or 1 (inclusive) or 2 (exclusive), the length of the key, the key.
 
@@ -17,6 +18,7 @@ use crate::{Key, Value};
 use bytes::Bytes;
 use std::ops::Bound;
 use thiserror::Error;
+use tremula_table::table::effect::{EffectError, Subject};
 
 /// The number of databases that `SELECT` chooses from. Redis's default, which its clients know.
 pub const DATABASES: usize = 16;
@@ -25,19 +27,22 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const DELETE_RANGE: u8 = 3;
 const TAIL: u8 = 4;
+const TABLE: u8 = 5;
 
 const NONE: u8 = 0;
 const INCLUDED: u8 = 1;
 const EXCLUDED: u8 = 2;
 
-/// A change of a database, as it is kept until it is written.
+/// A change, as it is kept until it is written.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
-    /// The number of the database.
-    pub(crate) database: u8,
-    pub(crate) what: What,
+pub(crate) enum Change {
+    /// Of the database with this number.
+    Database(u8, What),
+    /// Of a table: the bytes of its effect.
+    Table(Vec<u8>),
 }
 
+/// A change of a database.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Put(Key, Value),
@@ -50,31 +55,41 @@ pub(crate) enum What {
 impl Change {
     /// Appends the record's bytes.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        match &self.what {
-            What::Put(key, value) => write_put(self.database, key.as_bytes(), value, out),
-            What::Delete(key) => {
-                out.extend_from_slice(&[DELETE, self.database]);
+        match self {
+            Self::Database(database, what) => what.write(*database, out),
+            Self::Table(effect) => {
+                out.push(TABLE);
+                out.extend_from_slice(effect);
+            }
+        }
+    }
+}
+
+impl What {
+    fn write(&self, database: u8, out: &mut Vec<u8>) {
+        match self {
+            Self::Put(key, value) => {
+                out.extend_from_slice(&[PUT, database]);
+                write_text(key.as_bytes(), out);
+                out.extend_from_slice(value);
+            }
+            Self::Delete(key) => {
+                out.extend_from_slice(&[DELETE, database]);
                 out.extend_from_slice(key.as_bytes());
             }
-            What::DeleteRange(low, high) => {
-                out.extend_from_slice(&[DELETE_RANGE, self.database]);
+            Self::DeleteRange(low, high) => {
+                out.extend_from_slice(&[DELETE_RANGE, database]);
                 write_bound(low, out);
                 write_bound(high, out);
             }
-            What::Tail(key, offset, bytes) => {
-                out.extend_from_slice(&[TAIL, self.database]);
+            Self::Tail(key, offset, bytes) => {
+                out.extend_from_slice(&[TAIL, database]);
                 write_text(key.as_bytes(), out);
                 write_number(*offset, out);
                 out.extend_from_slice(bytes);
             }
         }
     }
-}
-
-fn write_put(database: u8, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&[PUT, database]);
-    write_text(key, out);
-    out.extend_from_slice(value);
 }
 
 pub(crate) fn write_number(mut number: u64, out: &mut Vec<u8>) {
@@ -117,13 +132,22 @@ impl BadRecord {
     }
 }
 
-/// A change as it lies in the log: it borrows the record's bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record<'a> {
-    pub(crate) database: usize,
-    pub(crate) what: Recorded<'a>,
+impl From<EffectError> for BadRecord {
+    fn from(error: EffectError) -> Self {
+        Self::new(format!("an effect of a table with {error}"))
+    }
 }
 
+/// A change as it lies in the log: it borrows the record's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Record<'a> {
+    /// Of the database with this number.
+    Database(usize, Recorded<'a>),
+    /// Of a table: what it is about, and its effect.
+    Table(Subject, &'a [u8]),
+}
+
+/// A change of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded<'a> {
     Put(&'a [u8], &'a [u8]),
@@ -135,6 +159,9 @@ pub(crate) enum Recorded<'a> {
 impl<'a> Record<'a> {
     /// Reads a record. O(1): nothing is copied.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, BadRecord> {
+        if let [TABLE, effect @ ..] = bytes {
+            return Ok(Self::Table(Subject::of(effect)?, effect));
+        }
         let Some(([kind, database], rest)) = bytes.split_first_chunk::<2>() else {
             return Err(BadRecord::new(format!("{} bytes", bytes.len())));
         };
@@ -157,14 +184,16 @@ impl<'a> Record<'a> {
             TAIL => Recorded::Tail(fields.text()?, fields.number()?, fields.rest()),
             other => return Err(BadRecord::new(format!("kind {other}"))),
         };
-        Ok(Self { database, what })
+        Ok(Self::Database(database, what))
     }
+}
 
+impl<'a> Recorded<'a> {
     /// The key that the record is about; `None` if it is about a range.
     pub(crate) const fn key(&self) -> Option<&'a [u8]> {
-        match self.what {
-            Recorded::Put(key, _) | Recorded::Delete(key) | Recorded::Tail(key, _, _) => Some(key),
-            Recorded::DeleteRange(..) => None,
+        match self {
+            Self::Put(key, _) | Self::Delete(key) | Self::Tail(key, _, _) => Some(key),
+            Self::DeleteRange(..) => None,
         }
     }
 }
@@ -269,11 +298,11 @@ mod tests {
                 Recorded::Tail(&one, offset, &other),
             ];
             for (what, expected) in changes.into_iter().zip(expected) {
-                let change = Change { database: database as u8, what };
+                let change = Change::Database(database as u8, what);
                 let mut record = Vec::new();
                 change.write(&mut record);
                 let read = Record::read(&record);
-                prop_assert_eq!(read, Ok(Record { database, what: expected }));
+                prop_assert_eq!(read, Ok(Record::Database(database, expected)));
             }
         }
 
@@ -293,6 +322,8 @@ mod tests {
             (&[PUT, 0, 0x80][..], "a number without its end"),
             (&[DELETE_RANGE, 0, 7][..], "a bound of kind 7"),
             (&[DELETE_RANGE, 0, 0, 0, 1][..], "1 bytes behind a range"),
+            (&[TABLE][..], "byte 0: the bytes end here"),
+            (&[TABLE, 99, 1][..], "byte 0: 99 is no kind of effect"),
         ] {
             let error = Record::read(bytes).unwrap_err().to_string();
             assert!(error.contains(told), "{bytes:?}: {error}");

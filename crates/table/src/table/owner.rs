@@ -118,6 +118,28 @@ impl Owner {
         self.tables.forget_owner(&mut Notes::to(sink), self.number);
     }
 
+    /// Drops the owner, and leaves its tables as they are: for a node that ends and is made again
+    /// from a log. They belong to an owner that is not there, until it is
+    /// [restored](Tables::restore_owner) or
+    /// [ended](super::Noting::end_absent_owners). O(tables that it has fixed).
+    ///
+    /// ```
+    /// use tremula_table::{Options, Tables};
+    ///
+    /// let tables = Tables::new();
+    /// let owner = tables.owner();
+    /// let pid = owner.pid().clone();
+    /// owner.create("t", Options::new())?;
+    /// owner.leave();
+    /// assert_eq!(tables.len(), 1);
+    /// drop(tables.restore_owner(&pid));
+    /// assert_eq!(tables.len(), 0);
+    /// # Ok::<(), tremula_table::BadArgument>(())
+    /// ```
+    pub fn leave(self) {
+        self.tables.remove_owner(self.number);
+    }
+
     /// The mailbox for tables that this owner is given or inherits.
     pub const fn transfers(&mut self) -> &mut Mailbox<Transfer> {
         &mut self.transfers

@@ -401,13 +401,15 @@ impl Tables {
     /// proportion to the tables of this owner, not of all owners.
     pub(super) fn forget_owner(&self, notes: &mut Notes<'_>, number: Caller) {
         let mut listed = self.0.listed.lock();
-        let Some(member) = listed.owners.remove(&number) else {
-            return;
-        };
-        for shared in member.fixed.iter().filter_map(|fixed| listed.there(*fixed)) {
-            shared.fixations.forget(number);
+        if let Some(member) = listed.remove_owner(number) {
+            self.hand_on(notes, listed, number, &member.tables);
         }
-        self.hand_on(notes, listed, number, &member.tables);
+    }
+
+    /// Removes an owner, and leaves its tables as they are.
+    pub(super) fn remove_owner(&self, number: Caller) {
+        let member = self.0.listed.lock().remove_owner(number);
+        drop(member);
     }
 
     /// Gives the tables of an owner that is gone to their heirs, or deletes them.
@@ -463,6 +465,15 @@ impl Listed {
 
     fn named(&self, name: &str) -> Option<&Arc<Shared>> {
         self.there(*self.named.get(name)?)
+    }
+
+    /// Removes an owner, who then has fixed no table.
+    fn remove_owner(&mut self, number: Caller) -> Option<Member> {
+        let member = self.owners.remove(&number)?;
+        for shared in member.fixed.iter().filter_map(|fixed| self.there(*fixed)) {
+            shared.fixations.forget(number);
+        }
+        Some(member)
     }
 
     /// The number of the owner with this identifier.

@@ -106,8 +106,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_replays_a_range_without_waiting",
         file: "crates/store/src/disk/replay.rs",
-        original: "            self.barrier.wait();\n            if number == 0 {",
-        replacement: "            if number == 0 {",
+        original: "            self.barrier.wait();\n            let applied = if number == 0 {",
+        replacement: "            let applied = if number == 0 {",
         why: "One thread removes a range while another has not come to it, and that one then stores what should be gone.",
         checker: THREADS,
         hangs: true,

@@ -269,9 +269,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "table_of_a_file_is_the_servers",
-        file: "crates/server/src/commands/ets/file.rs",
-        original: "call.unchecked_owner().file2tab_unless_public(path)",
-        replacement: "call.server.store.tables().file2tab(path)",
+        file: "crates/store/src/table_owner.rs",
+        original: "        let mut noting = self.owner.noting(effects);\n        noting.file2tab_unless_public(path).map(Table)",
+        replacement: "        let mut noting = self.owner.tables().noting(effects);\n        noting.file2tab(path).map(Table)",
         why: "A private table that comes back from a file is the server's, and nobody may use it.",
         checker: Checker {
             flavour: Flavour::Plain,

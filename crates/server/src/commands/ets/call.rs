@@ -7,12 +7,14 @@ use crate::resp::Arguments;
 use crate::server::Shared;
 use crate::turn::Turn;
 use crate::users::{Reason, User};
+use std::cell::Cell;
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tremula_store::{Effects, Store, Table, TableOwner};
 use tremula_table::match_spec::Environment;
 use tremula_table::term::{Atom, Bounds, Limits};
-use tremula_table::{BadArgument, Owner, Problem, Table, Term};
+use tremula_table::{BadArgument, Problem, Term};
 
 /// The first byte of a term in the external format.
 pub(super) const ETF: u8 = 131;
@@ -34,9 +36,11 @@ pub(super) struct Call<'a> {
     pub(super) function: &'static str,
     pub(super) server: &'a Shared,
     /// The connection.
-    owner: &'a Owner,
+    owner: &'a TableOwner,
     user: Option<&'a Arc<User>>,
     command: &'static Command,
+    /// Whether it has committed something.
+    has_written: Cell<bool>,
     /// Whether this is the thread apart.
     is_apart: bool,
     terms: Vec<Term>,
@@ -59,11 +63,32 @@ pub(super) struct Slices {
 
 /// Goes on, by at least one row, as long as the given function returns true after each row, and
 /// returns the value when it is done.
-type Run = Box<dyn FnMut(&mut dyn FnMut() -> bool) -> Result<Option<Value>, Failure> + Send>;
+type Run = Box<dyn FnMut(&mut Slice<'_>) -> Result<Option<Value>, Failure> + Send>;
+
+/// What a slice of a call works with.
+pub(super) struct Slice<'a> {
+    store: &'a Store,
+    /// Whether it has committed something.
+    has_written: bool,
+    /// Counts a row, and returns whether the turn is not over.
+    pub(super) may_go_on: &'a mut dyn FnMut() -> bool,
+}
+
+impl Slice<'_> {
+    /// Runs `write` with what every write needs, and whether it may go on.
+    pub(super) fn commit<R>(
+        &mut self,
+        write: impl FnOnce(&mut Effects<'_>, &mut dyn FnMut() -> bool) -> R,
+    ) -> Result<R, Failure> {
+        self.has_written = true;
+        let may_go_on = &mut *self.may_go_on;
+        Ok(self.store.commit(|effects| write(effects, may_go_on))?)
+    }
+}
 
 impl Slices {
     pub(super) fn new(
-        run: impl FnMut(&mut dyn FnMut() -> bool) -> Result<Option<Value>, Failure> + Send + 'static,
+        run: impl FnMut(&mut Slice<'_>) -> Result<Option<Value>, Failure> + Send + 'static,
     ) -> Self {
         Self {
             run: Box::new(run),
@@ -126,7 +151,14 @@ impl Work for InSlices {
         loop {
             match &mut self.state {
                 State::Working(slices) => {
-                    let Some(value) = (slices.run)(may_go_on)? else {
+                    let slice = &mut Slice {
+                        store: &context.server.store,
+                        has_written: false,
+                        may_go_on,
+                    };
+                    let value = (slices.run)(slice);
+                    context.session.has_written |= slice.has_written;
+                    let Some(value) = value? else {
                         let is_long = slices.is_long();
                         return Ok(if is_long { Step::Long } else { Step::Rest });
                     };
@@ -234,9 +266,13 @@ pub(super) fn answer_in_slices(
         is_apart: context.is_apart,
         user: context.session.identity.user(),
         command,
+        has_written: Cell::new(false),
         terms,
     };
-    let progress = match run(&call) {
+    let progress = run(&call);
+    let has_written = call.has_written.get();
+    context.session.has_written |= has_written;
+    let progress = match progress {
         Err(Failure::Long) => return Ok(Next::Apart),
         progress => progress?,
     };
@@ -287,6 +323,15 @@ impl From<BadArgument> for Failure {
 }
 
 impl Call<'_> {
+    /// Runs `write` with what every write needs.
+    pub(super) fn commit<R>(
+        &self,
+        write: impl FnOnce(&mut Effects<'_>) -> R,
+    ) -> Result<R, Failure> {
+        self.has_written.set(true);
+        Ok(self.server.store.commit(write)?)
+    }
+
     /// The number of arguments.
     pub(super) fn len(&self) -> usize {
         self.terms.len()
@@ -390,7 +435,7 @@ impl Call<'_> {
     }
 
     /// The connection, as an owner of tables. What it finds or makes must be checked.
-    pub(super) fn unchecked_owner(&self) -> &Owner {
+    pub(super) fn unchecked_owner(&self) -> &TableOwner {
         self.owner
     }
 

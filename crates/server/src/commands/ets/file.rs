@@ -89,7 +89,8 @@ pub(in super::super) fn file2tab(context: &mut Context<'_>, arguments: Arguments
         {
             return Err(Failure::OUT_OF_MEMORY);
         }
-        let table = match call.unchecked_owner().file2tab_unless_public(path) {
+        let owner = call.unchecked_owner();
+        let table = match call.commit(|effects| owner.file2tab_unless_public(effects, path))? {
             Ok(table) => table,
             Err(error) => return failed(&error.problem, "cannot_create_table", "read_error"),
         };

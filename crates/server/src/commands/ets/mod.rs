@@ -32,8 +32,8 @@ pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;
 use tremula_store::TableOwner;
+use tremula_table::Term;
 use tremula_table::term::{Limits, Reference};
-use tremula_table::{Owner, Term};
 pub(super) use whole::*;
 
 /// The state of a connection for the commands of tables.
@@ -70,11 +70,8 @@ impl Session {
         self.limits.get_or_insert_with(limits)
     }
 
-    fn owner(&mut self, server: &Shared) -> &Owner {
-        &self
-            .owner
-            .get_or_insert_with(|| server.store.table_owner())
-            .owner
+    fn owner(&mut self, server: &Shared) -> &TableOwner {
+        self.owner.get_or_insert_with(|| server.store.table_owner())
     }
 
     /// Whether the connection may make another table. Threads that ask at the same moment may make

@@ -3,8 +3,9 @@
 use super::super::{Context, Failure, Outcome};
 use super::call::{Call, answer};
 use crate::resp::Arguments;
+use tremula_store::Table;
 use tremula_table::term::{Atom, Tuple};
-use tremula_table::{BadArgument, Kind, Table, Term};
+use tremula_table::{BadArgument, Kind, Term};
 
 type Run = fn(&Call<'_>, Table) -> Result<Term, Failure>;
 
@@ -23,7 +24,8 @@ pub(super) fn list_of(rows: Vec<Tuple>) -> Term {
 pub(in super::super) fn insert(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
         looks_for(call, &table, call.term(2)?)?;
-        table.insert(call.term(2)?.clone())?;
+        let rows = call.term(2)?.clone();
+        call.commit(|effects| table.noting(effects).insert(rows))??;
         Ok(true.into())
     })
 }
@@ -43,7 +45,9 @@ fn looks_for(call: &Call<'_>, table: &Table, rows: &Term) -> Result<(), Failure>
 pub(in super::super) fn insert_new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
         looks_for(call, &table, call.term(2)?)?;
-        Ok(table.insert_new(call.term(2)?.clone())?.into())
+        let rows = call.term(2)?.clone();
+        let are_new = call.commit(|effects| table.noting(effects).insert_new(rows))??;
+        Ok(are_new.into())
     })
 }
 
@@ -77,8 +81,10 @@ pub(in super::super) fn member(context: &mut Context<'_>, arguments: Arguments<'
 
 pub(in super::super) fn take(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
-        call.rows_of(&table, call.term(2)?)?;
-        Ok(list_of(table.take(call.term(2)?)?))
+        let key = call.term(2)?;
+        call.rows_of(&table, key)?;
+        let taken = call.commit(|effects| table.noting(effects).take(key))??;
+        Ok(list_of(taken))
     })
 }
 
@@ -87,12 +93,13 @@ pub(in super::super) fn delete_object(
     arguments: Arguments<'_>,
 ) -> Outcome {
     on_table(context, arguments, 2, |call, table| {
-        if let Term::Tuple(row) = call.term(2)?
+        let object = call.term(2)?;
+        if let Term::Tuple(row) = object
             && let Some(key) = table.key_of(row)
         {
             call.rows_of(&table, key)?;
         }
-        table.delete_object(call.term(2)?)?;
+        call.commit(|effects| table.noting(effects).delete_object(object))??;
         Ok(true.into())
     })
 }
@@ -104,10 +111,14 @@ pub(in super::super) fn update_counter(
 ) -> Outcome {
     on_table(context, arguments, 4, |call, table| {
         let (key, update) = (call.term(2)?, call.term(3)?);
-        Ok(match call.get(4) {
-            None => table.update_counter(key, update)?,
-            Some(default) => table.update_counter_or(key, update, default.clone())?,
-        })
+        let counted = call.commit(|effects| match call.get(4) {
+            None => table.noting(effects).update_counter(key, update),
+            Some(default) => {
+                let mut noting = table.noting(effects);
+                noting.update_counter_or(key, update, default.clone())
+            }
+        })?;
+        Ok(counted?)
     })
 }
 
@@ -118,11 +129,14 @@ pub(in super::super) fn update_element(
 ) -> Outcome {
     on_table(context, arguments, 4, |call, table| {
         let (key, update) = (call.term(2)?, call.term(3)?);
-        let updated = match call.get(4) {
-            None => table.update_element(key, update)?,
-            Some(default) => table.update_element_or(key, update, default.clone())?,
-        };
-        Ok(updated.into())
+        let updated = call.commit(|effects| match call.get(4) {
+            None => table.noting(effects).update_element(key, update),
+            Some(default) => {
+                let mut noting = table.noting(effects);
+                noting.update_element_or(key, update, default.clone())
+            }
+        })?;
+        Ok(updated?.into())
     })
 }
 

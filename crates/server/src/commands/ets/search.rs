@@ -9,11 +9,10 @@ use super::call::{Call, Progress, Slices, Value, answer, answer_in_slices, bad};
 use crate::apart::MANY;
 use crate::resp::Arguments;
 use std::ops::ControlFlow;
+use tremula_store::{Changing, Table};
 use tremula_table::match_spec::{Returns, SpecError};
 use tremula_table::term::Atom;
-use tremula_table::{
-    Action, Chunk, Kind, MatchSpec, Outcome as Found, Problem, Table, Term, Traversal,
-};
+use tremula_table::{Chunk, Kind, MatchSpec, Outcome as Found, Problem, Term, Traversal};
 
 /// What a search is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,59 +51,73 @@ fn search(context: &mut Context<'_>, arguments: Arguments<'_>, by: By, reverse: 
             None => None,
             Some(_) => Some(call.limit(3)?),
         };
-        begin(call, &table, spec, by, Action::Select { reverse, limit })
+        let traversal = table.select(spec, reverse, limit);
+        searching(call, &table, traversal, by, call.term(2)?)
     })
-}
-
-/// Begins the search that the second argument describes.
-fn begin(
-    call: &Call<'_>,
-    table: &Table,
-    spec: MatchSpec,
-    by: By,
-    action: Action,
-) -> Result<Progress, Failure> {
-    let source = call.term(2)?;
-    let is_long = is_long(table, action)?;
-    let slices = searching(call, table.traverse(spec, action), by, source);
-    Ok(Progress::Slices(slices.over(table, is_long)))
 }
 
 /// Whether one step of a search may take long: a key of a bag may have many rows, and a whole range
 /// of keys of an `ordered_set` may be deleted at once.
-fn is_long(table: &Table, action: Action) -> Result<bool, Failure> {
+fn is_long(table: &Table, deletes: bool) -> Result<bool, Failure> {
     let may_be = match table.kind() {
         Kind::Bag | Kind::DuplicateBag => true,
-        Kind::OrderedSet => action == Action::Delete,
+        Kind::OrderedSet => deletes,
         Kind::Set => false,
     };
     Ok(table.has_wide_rows() || may_be && table.size()? > MANY)
 }
 
-fn searching(call: &Call<'_>, traversal: Traversal, by: By, source: &Term) -> Slices {
-    let source = source.clone();
-    in_slices(call, traversal, move |found| value(found, by, &source))
-}
-
-/// A search whose value is made of its outcome.
-fn in_slices(
+/// A search that changes nothing, and whose value is of these kinds.
+fn searching(
     call: &Call<'_>,
+    table: &Table,
     traversal: Traversal,
-    finish: impl Fn(Found) -> Value + Send + 'static,
-) -> Slices {
+    by: By,
+    source: &Term,
+) -> Result<Progress, Failure> {
+    let source = source.clone();
     let mut left = Some(traversal.named(call.function));
-    Slices::new(move |may_go_on| {
+    let slices = Slices::new(move |slice| {
         let Some(traversal) = left.take() else {
             return Ok(None);
         };
-        Ok(match traversal.step(may_go_on)? {
+        Ok(match traversal.step(&mut *slice.may_go_on)? {
             ControlFlow::Continue(rest) => {
                 left = Some(rest);
                 None
             }
-            ControlFlow::Break(found) => Some(finish(found)),
+            ControlFlow::Break(found) => Some(value(found, by, &source)),
         })
-    })
+    });
+    let is_long = is_long(table, false)?;
+    Ok(Progress::Slices(slices.over(table, is_long)))
+}
+
+/// A search that deletes or replaces the rows that it finds. What it does in one slice is
+/// committed together.
+fn changing(
+    call: &Call<'_>,
+    table: &Table,
+    (changing, deletes): (Changing, bool),
+    finish: fn(usize) -> Term,
+) -> Result<Progress, Failure> {
+    let mut left = Some(changing.named(call.function));
+    let slices = Slices::new(move |slice| {
+        let Some(changing) = left.take() else {
+            return Ok(None);
+        };
+        let step = slice.commit(|effects, may_go_on| changing.step(effects, may_go_on))?;
+        Ok(match step? {
+            ControlFlow::Continue(rest) => {
+                left = Some(rest);
+                None
+            }
+            ControlFlow::Break(Found::Count(count)) => Some(finish(count).into()),
+            ControlFlow::Break(_) => unreachable!("such a search counts"),
+        })
+    });
+    let is_long = is_long(table, deletes)?;
+    Ok(Progress::Slices(slices.over(table, is_long)))
 }
 
 fn value(found: Found, by: By, source: &Term) -> Value {
@@ -147,7 +160,7 @@ fn parts_of<'a>(call: &Call<'_>, term: &'a Term) -> Result<(&'a Term, By, &'a Te
     Ok((place, by.ok_or_else(no_continuation)?, source))
 }
 
-fn table_of(call: &Call<'_>, place: &Term) -> Result<tremula_table::Table, Failure> {
+fn table_of(call: &Call<'_>, place: &Term) -> Result<Table, Failure> {
     let id = match place {
         Term::Tuple(parts) => parts.first(),
         _ => None,
@@ -167,13 +180,7 @@ fn go_on(call: &Call<'_>) -> Result<Progress, Failure> {
         .compile(call, source)
         .map_err(|error| bad(call.function, 1, error))?;
     let rest = table.repair_continuation(place, &spec)?;
-    let action = Action::Select {
-        reverse: false,
-        limit: None,
-    };
-    let is_long = is_long(&table, action)?;
-    let slices = searching(call, table.traverse_on(&rest), by, source);
-    Ok(Progress::Slices(slices.over(&table, is_long)))
+    searching(call, &table, table.select_on(&rest), by, source)
 }
 
 pub(in super::super) fn select(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -209,18 +216,8 @@ pub(in super::super) fn match_delete(
         let (table, pattern) = (call.table()?, call.term(2)?);
         let spec = MatchSpec::from_pattern(pattern, Returns::True);
         let spec = spec.map_err(|error| bad(call.function, 2, error))?;
-        let is_long = is_long(&table, Action::Delete)?;
-        let traversal = table.traverse(spec, Action::Delete);
-        let slices = in_slices(call, traversal, |_| Term::from(true).into());
-        Ok(Progress::Slices(slices.over(&table, is_long)))
-    })
-}
-
-/// A command with a table and a match specification.
-fn change(context: &mut Context<'_>, arguments: Arguments<'_>, action: Action) -> Outcome {
-    answer_in_slices(context, arguments, 2, |call| {
-        let (table, spec) = (call.table()?, spec(call, By::Spec, 2)?);
-        begin(call, &table, spec, By::Spec, action)
+        let deleting = (table.delete_found(spec), true);
+        changing(call, &table, deleting, |_| Term::from(true))
     })
 }
 
@@ -228,21 +225,31 @@ pub(in super::super) fn select_count(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    change(context, arguments, Action::Count)
+    answer_in_slices(context, arguments, 2, |call| {
+        let (table, spec) = (call.table()?, spec(call, By::Spec, 2)?);
+        let traversal = table.select_count(spec);
+        searching(call, &table, traversal, By::Spec, call.term(2)?)
+    })
 }
 
 pub(in super::super) fn select_delete(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    change(context, arguments, Action::Delete)
+    answer_in_slices(context, arguments, 2, |call| {
+        let (table, spec) = (call.table()?, spec(call, By::Spec, 2)?);
+        changing(call, &table, (table.delete_found(spec), true), Term::from)
+    })
 }
 
 pub(in super::super) fn select_replace(
     context: &mut Context<'_>,
     arguments: Arguments<'_>,
 ) -> Outcome {
-    change(context, arguments, Action::Replace)
+    answer_in_slices(context, arguments, 2, |call| {
+        let (table, spec) = (call.table()?, spec(call, By::Spec, 2)?);
+        changing(call, &table, (table.replace_found(spec), false), Term::from)
+    })
 }
 
 /// `ETS.TAB2LIST table`.
@@ -251,13 +258,8 @@ pub(in super::super) fn tab2list(context: &mut Context<'_>, arguments: Arguments
         let table = call.table()?;
         let every_row = MatchSpec::from_pattern(&Term::from(Atom::UNDERSCORE), Returns::Row);
         let every_row = every_row.map_err(|error| bad(call.function, 1, error))?;
-        let action = Action::Select {
-            reverse: false,
-            limit: None,
-        };
-        let is_long = is_long(&table, action)?;
-        let slices = searching(call, table.traverse(every_row, action), By::Row, &Term::NIL);
-        Ok(Progress::Slices(slices.over(&table, is_long)))
+        let traversal = table.select(every_row, false, None);
+        searching(call, &table, traversal, By::Row, &Term::NIL)
     })
 }
 
@@ -297,14 +299,14 @@ pub(in super::super) fn match_spec_run(
         let (function, spec, bounds) = (call.function, spec(call, By::Spec, 2)?, call.bounds());
         let mut left = list.iter().cloned().collect::<Vec<_>>().into_iter();
         let mut found = Vec::new();
-        Ok(Progress::Slices(Slices::new(move |may_go_on| {
+        Ok(Progress::Slices(Slices::new(move |slice| {
             let mut matcher = spec.matcher().bounded(bounds);
             for term in left.by_ref() {
                 found.extend(matcher.run_term(&term));
                 if let Some(reached) = matcher.reached() {
                     return Err(bad(function, 2, reached));
                 }
-                if !may_go_on() {
+                if !(slice.may_go_on)() {
                     return Ok(None);
                 }
             }

@@ -1,13 +1,13 @@
 //! Commands about a table: making, naming, owning and ending one.
 
 use super::super::{Context, Failure, Outcome};
-use super::call::{Call, Progress, Slices, Value, answer, answer_in_slices, bad, text_of};
+use super::call::{Call, Progress, Slice, Slices, Value, answer, answer_in_slices, bad, text_of};
 use crate::resp::Arguments;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tremula_store::Post;
 use tremula_table::term::{Atom, Pid};
-use tremula_table::{Kind, Options, Problem, Remains, Term};
+use tremula_table::{BadArgument, Kind, Options, Problem, Remains, Term};
 
 /// `ETS.NEW name [option ...]`; an option may be a list of options. The table is found by its name.
 pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -29,11 +29,13 @@ pub(in super::super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>)
             is_public &= !wants_owner(option);
         }
         let options = Options::from_term(&Term::list(options))?.named();
-        let table = if is_public {
-            call.server.store.tables().create(name, options)?
-        } else {
-            call.unchecked_owner().create(name, options)?
-        };
+        let table = call.commit(|effects| {
+            if is_public {
+                call.server.store.tables().create(effects, name, options)
+            } else {
+                call.unchecked_owner().create(effects, name, options)
+            }
+        })??;
         made = Some(table.id());
         call.term(1).cloned()
     });
@@ -86,12 +88,16 @@ fn mailbox(call: &Call<'_>, argument: usize, name: &Term) -> Result<(Arc<Post>, 
 /// `ETS.DELETE table [key]`.
 pub(in super::super) fn delete(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer_in_slices(context, arguments, 2, |call| match call.get(2) {
-        None => Ok(freeing(call.table()?.delete_in_steps()?)),
+        None => {
+            let table = call.table()?;
+            let remains = call.commit(|effects| table.noting(effects).delete_in_steps())??;
+            Ok(freeing(remains))
+        }
         Some(key) => {
             let table = call.table()?;
             call.is_long(table.has_wide_rows())?;
             call.rows_of(&table, key)?;
-            table.delete_key(key)?;
+            call.commit(|effects| table.noting(effects).delete_key(key))??;
             Ok(Progress::Value(true.into()))
         }
     })
@@ -99,8 +105,8 @@ pub(in super::super) fn delete(context: &mut Context<'_>, arguments: Arguments<'
 
 /// Frees what has been deleted.
 fn freeing(mut remains: Remains) -> Progress {
-    Progress::Slices(Slices::new(move |may_go_on| {
-        let is_done = remains.free(may_go_on);
+    Progress::Slices(Slices::new(move |slice| {
+        let is_done = remains.free(&mut *slice.may_go_on);
         Ok(is_done.then(|| Term::from(true).into()))
     }))
 }
@@ -109,7 +115,8 @@ fn freeing(mut remains: Remains) -> Progress {
 pub(in super::super) fn rename(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     answer(context, arguments, 2, |call| {
         call.may_name(call.name(2)?)?;
-        call.table()?.rename(call.name(2)?)?;
+        let (table, name) = (call.table()?, call.name(2)?);
+        call.commit(|effects| table.noting(effects).rename(name))??;
         call.term(2).cloned()
     })
 }
@@ -131,7 +138,7 @@ pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>)
     answer_in_slices(context, arguments, 0, |call| {
         let (tables, is_seen) = (call.server.store.tables().clone(), call.seen_tables());
         let (mut last, mut names) = (None, Vec::new());
-        Ok(Progress::Slices(Slices::new(move |may_go_on| {
+        Ok(Progress::Slices(Slices::new(move |slice| {
             loop {
                 let part = tables.made_after(last.as_ref(), PART);
                 let seen = part.iter().filter(|table| is_seen(table));
@@ -141,7 +148,7 @@ pub(in super::super) fn all(context: &mut Context<'_>, arguments: Arguments<'_>)
                 if is_last {
                     return Ok(Some(Value::List(std::mem::take(&mut names))));
                 }
-                if !may_go_on() {
+                if !(slice.may_go_on)() {
                     return Ok(None);
                 }
             }
@@ -160,8 +167,9 @@ pub(in super::super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>
             };
         };
         let mut left = Some(table.info_in_steps(call.get(2))?);
-        let steps = move |may_go_on: &mut dyn FnMut() -> bool| {
-            let steps = left.take().map(|steps| steps.step(may_go_on));
+        let steps = move |slice: &mut Slice<'_>| {
+            let steps = left.take();
+            let steps = steps.map(|steps| steps.step(&mut *slice.may_go_on));
             Ok(match steps {
                 Some(ControlFlow::Break(value)) => Some(value.into()),
                 Some(ControlFlow::Continue(rest)) => {
@@ -186,7 +194,8 @@ pub(in super::super) fn setopts(context: &mut Context<'_>, arguments: Arguments<
             }
             option => with_heir(call, option)?,
         };
-        call.table()?.setopts(&options)?;
+        let table = call.table()?;
+        call.commit(|effects| table.noting(effects).setopts(&options))??;
         Ok(true.into())
     })
 }
@@ -196,8 +205,12 @@ pub(in super::super) fn give_away(context: &mut Context<'_>, arguments: Argument
     answer(context, arguments, 3, |call| {
         let table = call.table()?;
         let (post, to) = mailbox(call, 2, call.term(2)?)?;
-        table.give_away(&to, call.term(3)?.clone())?;
-        post.forward_transfers();
+        let data = call.term(3)?.clone();
+        call.commit(|effects| {
+            table.noting(effects).give_away(&to, data)?;
+            post.forward_transfers(effects);
+            Ok::<_, BadArgument>(())
+        })??;
         Ok(true.into())
     })
 }
@@ -218,7 +231,8 @@ pub(in super::super) fn init_table(context: &mut Context<'_>, arguments: Argumen
     answer(context, arguments, usize::MAX - 1, |call| {
         let table = call.table()?;
         call.all_rows(&table)?;
-        table.init_table(call.from(2).iter().cloned())?;
+        let rows = call.from(2).iter().cloned();
+        call.commit(|effects| table.noting(effects).init_table(rows))??;
         Ok(true.into())
     })
 }
@@ -234,6 +248,10 @@ pub(in super::super) fn delete_all_objects(
         if table.kind() == Kind::OrderedSet {
             call.all_rows(&table)?;
         }
-        Ok(freeing(table.delete_all_objects_in_steps()?))
+        let remains = call.commit(|effects| {
+            let mut noting = table.noting(effects);
+            noting.delete_all_objects_in_steps()
+        })??;
+        Ok(freeing(remains))
     })
 }

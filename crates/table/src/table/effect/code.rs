@@ -208,6 +208,34 @@ fn heir_term(heir: Option<&Heir>) -> Term {
     })
 }
 
+/// What the bytes of an effect are about: [`Subject::of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// One key of the table with this number.
+    Key(u64),
+    /// The whole table with this number, or an interval of its keys.
+    Table(u64),
+}
+
+impl Subject {
+    /// What an effect is about that [`Effect::encode`] has written: several threads that apply
+    /// effects learn from it which of them one belongs to. O(1): reads no term.
+    ///
+    /// # Errors
+    ///
+    /// The bytes do not begin as an effect does.
+    pub fn of(bytes: &[u8]) -> Result<Self, EffectError> {
+        let limits = Limits::NONE;
+        let mut reader = Reader::new(bytes, &limits);
+        let kind = reader.kind()?;
+        let table = reader.number()?;
+        Ok(match kind {
+            ROWS | ADDED | REMOVED => Self::Key(table),
+            _ => Self::Table(table),
+        })
+    }
+}
+
 impl OwnedEffect {
     /// Reads what [`Effect::encode`] has written. Never panics, whatever the bytes are, and takes
     /// time and memory in proportion to them. The terms keep to the limits; whether rows keep to
@@ -220,15 +248,8 @@ impl OwnedEffect {
     /// The bytes are no effect, continue behind it, or a term exceeds a limit. The error names the
     /// byte.
     pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Self, EffectError> {
-        let mut reader = Reader {
-            bytes,
-            at: 0,
-            limits,
-        };
-        let kind = reader.byte()?;
-        if !(ROWS..=ACCESS).contains(&kind) {
-            return Err(error(0, EffectProblem::Kind(kind)));
-        }
+        let mut reader = Reader::new(bytes, limits);
+        let kind = reader.kind()?;
         let table = reader.number()?;
         let change = reader.change(kind)?;
         match bytes.len() - reader.at {
@@ -248,7 +269,23 @@ const fn error(offset: usize, problem: EffectProblem) -> EffectError {
     EffectError { offset, problem }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    const fn new(bytes: &'a [u8], limits: &'a Limits) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            limits,
+        }
+    }
+
+    fn kind(&mut self) -> Result<u8, EffectError> {
+        let kind = self.byte()?;
+        if !(ROWS..=ACCESS).contains(&kind) {
+            return Err(error(0, EffectProblem::Kind(kind)));
+        }
+        Ok(kind)
+    }
+
     fn byte(&mut self) -> Result<u8, EffectError> {
         let byte = self.bytes.get(self.at).copied();
         let byte = byte.ok_or_else(|| error(self.at, EffectProblem::Truncated))?;

@@ -36,7 +36,7 @@ mod owned;
 mod rows;
 
 pub use apply::{ApplyError, ApplyProblem};
-pub use code::{EffectError, EffectProblem};
+pub use code::{EffectError, EffectProblem, Subject};
 pub use owned::{OwnedEffect, Recording};
 pub use rows::Rows;
 
