@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use tremula_table::table::effect::{Change, Effect, OwnedEffect, Sink};
+use tremula_table::table::effect::{Change, Effect, OwnedEffect, Sink, Subject};
 use tremula_table::term::Limits;
 use tremula_table::{MatchSpec, Table, Tables, Term};
 
@@ -26,6 +26,11 @@ pub(crate) fn encoded(effect: &Effect<'_>) -> Vec<u8> {
 pub(crate) fn apply(tables: &Tables, bytes: &[u8]) {
     let effect = OwnedEffect::decode(bytes, &Limits::NONE).unwrap();
     assert_eq!(encoded(&effect.borrow()), bytes, "{effect:?}");
+    let subject = match effect.borrow() {
+        effect if effect.key().is_some() => Subject::Key(effect.table),
+        effect => Subject::Table(effect.table),
+    };
+    assert_eq!(Subject::of(bytes), Ok(subject), "{effect:?}");
     tables.apply(&effect.borrow()).unwrap();
 }
 
