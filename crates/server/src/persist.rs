@@ -70,8 +70,8 @@ impl FromStr for Durability {
 /// Where keys and tables are kept, and how surely.
 #[derive(clap::Args, Clone, Debug)]
 pub struct PersistArgs {
-    /// Directory that keeps keys and tables over a restart; mailboxes are in memory only
-    /// [default: none, nothing is kept]
+    /// Directory that keeps keys, tables and durable mailboxes over a restart [default: none,
+    /// nothing is kept]
     #[arg(long, value_name = "DIRECTORY")]
     pub dir: Option<PathBuf>,
 

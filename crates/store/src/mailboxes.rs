@@ -7,6 +7,8 @@
 
 use crate::Value;
 use crate::effects::Effects;
+use crate::effects::mail::{Made, Mail};
+use crate::kept_mail::{Images, KeptMail, Messages};
 use crate::tables::Tables;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -15,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tremula_mailbox::{Config, Mailbox, Mode, Sender, TrySendError, mailbox};
 use tremula_sync::Mutex;
-use tremula_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use tremula_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use tremula_sync::system::Arc;
 use tremula_table::term::Pid;
 use tremula_table::{Access, Owner, Term, Transfer};
@@ -54,10 +56,27 @@ pub enum CannotAdd {
     TooMany,
 }
 
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotSent {
+    /// The mailbox has as many messages as it may.
+    Full,
+    /// Its messages have as many bytes as they may.
+    TooManyBytes,
+    /// It was dropped.
+    Dropped,
+    /// It is not one that is kept.
+    NotKept,
+}
+
 /// Every mailbox, by name.
 pub struct Mailboxes {
     by_name: Mutex<BTreeMap<Box<[u8]>, Arc<Post>>>,
     quotas: MailboxQuotas,
+    /// The last number of a mailbox that is kept.
+    last_kept: AtomicU64,
+    /// Those that are kept, while a log is read.
+    images: Mutex<Images>,
 }
 
 impl Default for Mailboxes {
@@ -72,6 +91,8 @@ pub struct Post {
     pub mode: Mode,
     /// Its configuration.
     pub config: Config,
+    /// What the log has of it, if it is kept.
+    kept: Option<KeptMail>,
     /// The sender that connections clone.
     sender: Sender<Value>,
     /// `None` while a connection has it on lease.
@@ -112,15 +133,48 @@ impl Mailboxes {
         Self {
             by_name: Mutex::new(BTreeMap::new()),
             quotas,
+            last_kept: AtomicU64::new(0),
+            images: Mutex::default(),
         }
     }
 
-    /// Makes a mailbox.
+    /// Makes a mailbox that no log has: it and its messages go with the store.
     ///
     /// # Errors
     ///
     /// One of this name exists, or there are as many as the quota allows.
     pub fn add(&self, name: &[u8], mode: Mode, config: Config) -> Result<Arc<Post>, CannotAdd> {
+        self.add_if_new(name, || Post::new(mode, config, self.quotas, None, None))
+    }
+
+    /// Makes a mailbox that is kept, if the store has a log: with its messages, in their order. A
+    /// message that was received and not [delivered](Lease::delivered) is there again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`add`](Self::add).
+    pub fn add_kept(
+        &self,
+        effects: &mut Effects<'_>,
+        tables: &Tables,
+        (name, mode, config): (&[u8], Mode, Config),
+    ) -> Result<Arc<Post>, CannotAdd> {
+        self.add_if_new(name, || {
+            let owner = tables.0.owner();
+            let made = Made {
+                name: name.into(),
+                mode,
+                capacity: config.capacity(),
+                owner: owner.pid().clone(),
+            };
+            let number = self.last_kept.fetch_add(1, SeqCst) + 1;
+            let kept = KeptMail::new(number, made, Messages::default());
+            kept.note_made(effects);
+            Post::new(mode, config, self.quotas, Some(kept), Some(owner))
+        })
+    }
+
+    fn add_if_new(&self, name: &[u8], new: impl FnOnce() -> Post) -> Result<Arc<Post>, CannotAdd> {
         let mut all = self.by_name.lock();
         if all.contains_key(name) {
             return Err(CannotAdd::Exists);
@@ -128,27 +182,45 @@ impl Mailboxes {
         if all.len() >= self.quotas.mailboxes {
             return Err(CannotAdd::TooMany);
         }
-        let (sender, mailbox) = mailbox(config.mode(mode));
-        let receiver = Receiver {
-            mailbox,
-            returned: VecDeque::new(),
-        };
-        let post = Post {
-            mode,
-            config,
-            sender,
-            receiver: Mutex::new(Some(receiver)),
-            returned: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
-            bytes_limit: self.quotas.bytes,
-            estate: Mutex::new(None),
-            dropped: AtomicBool::new(false),
-            gone: Notify::new(),
-            back: Notify::new(),
-        };
-        let post = Arc::new(post);
+        let post = Arc::new(new());
         all.insert(name.into(), Arc::clone(&post));
         Ok(post)
+    }
+
+    /// Makes a change of the log true, for mailboxes that are [made again](Self::make_again) when
+    /// all have been read.
+    pub(crate) fn apply(&self, mail: Mail) {
+        self.images.lock().apply(mail);
+    }
+
+    /// Makes the mailboxes whose changes have been applied.
+    pub(crate) fn make_again(&self, tables: &Tables) {
+        let images = std::mem::take(&mut *self.images.lock());
+        self.last_kept.store(images.last, SeqCst);
+        let mut all = self.by_name.lock();
+        for (number, (made, messages)) in images.by_number {
+            let config = made.capacity.map_or(Config::default(), |capacity| {
+                Config::default().bounded(capacity)
+            });
+            let owner = tables.0.restore_owner(&made.owner);
+            let (name, mode, waiting) = (made.name.clone(), made.mode, messages.waiting.clone());
+            let kept = KeptMail::new(number, made, messages);
+            let post = Post::new(mode, config, self.quotas, Some(kept), owner);
+            for message in waiting {
+                post.bytes.fetch_add(message.len() + MESSAGE_HEAD, SeqCst);
+                // It has no bound.
+                let _ = post.sender.try_send(message);
+            }
+            all.insert(name, Arc::new(post));
+        }
+    }
+
+    /// Shows changes that make the mailboxes that are kept as they are, for a snapshot.
+    pub(crate) fn describe(&self, visit: &mut dyn FnMut(Mail)) {
+        let all: Vec<_> = self.by_name.lock().values().cloned().collect();
+        for kept in all.iter().filter_map(|post| post.kept.as_ref()) {
+            kept.describe(visit);
+        }
     }
 
     /// The quotas.
@@ -185,7 +257,12 @@ impl Mailboxes {
     /// Drops the mailbox of this name with its messages, and returns their number. Its tables go to
     /// their heirs or are deleted.
     pub fn remove(&self, effects: &mut Effects<'_>, name: &[u8]) -> Option<usize> {
-        let post = self.by_name.lock().remove(name)?;
+        let mut all = self.by_name.lock();
+        let post = all.remove(name)?;
+        if let Some(kept) = &post.kept {
+            kept.drop_all(effects);
+        }
+        drop(all);
         let left = post.len();
         post.dropped.store(true, SeqCst);
         post.gone.notify_waiters();
@@ -221,6 +298,78 @@ impl Drop for Mailboxes {
 }
 
 impl Post {
+    fn new(
+        mode: Mode,
+        config: Config,
+        quotas: MailboxQuotas,
+        kept: Option<KeptMail>,
+        owner: Option<Owner>,
+    ) -> Self {
+        // The list of a mailbox that is kept has the bound.
+        let unbounded = Config::default().mode(mode);
+        let queue = kept.as_ref().map_or(config.mode(mode), |_| unbounded);
+        let (sender, mailbox) = mailbox(queue);
+        let receiver = Receiver {
+            mailbox,
+            returned: VecDeque::new(),
+        };
+        let estate = owner.map(|owner| Estate {
+            owner,
+            sender: sender.clone(),
+            waiting: None,
+        });
+        Self {
+            mode,
+            config,
+            kept,
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+            returned: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            bytes_limit: quotas.bytes,
+            estate: Mutex::new(estate),
+            dropped: AtomicBool::new(false),
+            gone: Notify::new(),
+            back: Notify::new(),
+        }
+    }
+
+    /// Whether the log has it with its messages. Then all that is sent to it goes through
+    /// [`send_kept`](Self::send_kept).
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Sends messages to a mailbox that is kept, as one step: after a crash all of them are there,
+    /// or none. Returns how many there was room for, and what ended it if these are not all. To one
+    /// that is not kept, it sends nothing.
+    pub fn send_kept(
+        &self,
+        effects: &mut Effects<'_>,
+        messages: &[Value],
+    ) -> (usize, Option<NotSent>) {
+        let Some(kept) = &self.kept else {
+            return (0, Some(NotSent::NotKept));
+        };
+        let most = self.config.capacity().unwrap_or(usize::MAX);
+        let mut why = None;
+        let mut admit = |before: usize, message: &Value| {
+            if before >= most {
+                why = Some(NotSent::Full);
+            } else if !self.reserve(message.len()) {
+                why = Some(NotSent::TooManyBytes);
+            }
+            why.is_none()
+        };
+        // The queue has no bound.
+        let mut send = |message| drop(self.sender.try_send(message));
+        match kept.send(effects, messages, &mut admit, &mut send) {
+            Some(sent) => (sent, why),
+            None => (0, Some(NotSent::Dropped)),
+        }
+    }
+
     /// A sender. The messages of one sender keep their order.
     pub fn sender(&self) -> Sender<Value> {
         self.sender.clone()
@@ -348,6 +497,14 @@ impl Estate {
             });
             let Some(message) = message else { return };
             let length = message.len();
+            if post.is_kept() {
+                let message = [message];
+                if post.send_kept(effects, &message).0 == 0 {
+                    self.waiting = message.into_iter().next();
+                    return;
+                }
+                continue;
+            }
             if !post.reserve(length) {
                 self.waiting = Some(message);
                 return;
@@ -433,7 +590,10 @@ impl Lease {
     }
 
     /// Returns the taken messages, which the client has received, to be dropped.
-    pub fn delivered(mut self) -> Vec<Value> {
+    pub(crate) fn delivered(mut self, effects: &mut Effects<'_>) -> Vec<Value> {
+        if let Some(kept) = &self.post.kept {
+            kept.delivered(effects, self.taken.len());
+        }
         let bytes: usize = self.taken.iter().map(|one| one.len() + MESSAGE_HEAD).sum();
         self.post.bytes.fetch_sub(bytes, SeqCst);
         std::mem::take(&mut self.taken)

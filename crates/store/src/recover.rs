@@ -97,6 +97,7 @@ impl Store {
             progress(Progress::Log(sequence));
         })?;
         store.journal = Some(Arc::new(Journal::new(log)));
+        store.mailboxes().make_again(store.tables());
         store.end_absent_owners();
         let recovered = Recovered {
             snapshot,

@@ -1,5 +1,6 @@
 //! Everything that a server stores.
 
+use crate::Value;
 use crate::cursors::{CursorQuotas, Cursors};
 use crate::database::Database;
 use crate::disk::RecoverError;
@@ -7,7 +8,7 @@ use crate::effects::{Effects, Journal, Unlogged};
 use crate::engines::{CannotLog, UnfitEngine};
 use crate::eviction::{EvictionSettings, Evictor, Policy};
 use crate::keyspace::Keyspace;
-use crate::mailboxes::{MailboxQuotas, Mailboxes};
+use crate::mailboxes::{Lease, MailboxQuotas, Mailboxes};
 use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
 use crate::tables::Tables;
@@ -210,6 +211,15 @@ impl Store {
     #[must_use]
     pub fn mailboxes(&self) -> &Mailboxes {
         &self.mailboxes
+    }
+
+    /// Ends a lease whose messages the client has received, and returns them to be dropped. If the
+    /// mailbox is kept, the log has it as soon as it takes more.
+    pub fn delivered(&self, lease: Lease) -> Vec<Value> {
+        let mut effects = Effects::new(self.journal.as_deref());
+        let messages = lease.delivered(&mut effects);
+        effects.submit();
+        messages
     }
 
     /// Counters of what snapshots have copied.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tremula_mailbox::{Config, Mode, Sender, TrySendError};
 use tremula_store::Value;
-use tremula_store::{CannotAdd, Post};
+use tremula_store::{CannotAdd, NotSent, Post};
 
 /// A `MAILBOX.RECV`, which the connection runs after all earlier commands have been answered.
 pub(crate) struct Receive {
@@ -47,6 +47,27 @@ pub(crate) struct Senders {
 
 /// Up to this number of senders, each of about a kilobyte, none is removed.
 const FEW_SENDERS: usize = 16;
+
+impl Outgoing {
+    /// Sends messages one by one. Returns how many, and why not all.
+    fn send<'a>(&self, messages: impl Iterator<Item = &'a [u8]>) -> (usize, Option<NotSent>) {
+        let mut taken = 0;
+        for message in messages {
+            if !self.post.reserve(message.len()) {
+                return (taken, Some(NotSent::TooManyBytes));
+            }
+            match self.sender.try_send(Value::from(message)) {
+                Ok(()) => taken += 1,
+                Err(TrySendError::Full(_)) => {
+                    self.post.release(message.len());
+                    return (taken, Some(NotSent::Full));
+                }
+                Err(TrySendError::Closed(_)) => return (taken, Some(NotSent::Dropped)),
+            }
+        }
+        (taken, None)
+    }
+}
 
 impl Senders {
     /// The sender to the mailbox of this name. `find` finds the mailbox if it is unknown or
@@ -96,14 +117,19 @@ impl Senders {
     }
 }
 
-/// `MAILBOX.NEW name [MODE mode] [CAPACITY n]`.
+/// `MAILBOX.NEW name [MODE mode] [CAPACITY n] [DURABLE]`.
 pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let quotas = &context.server.limits.quotas;
     let most = quotas.max_mailbox_messages;
     let (mut mode, mut config) = (Mode::default(), Config::default().bounded(most));
     let mut rest = arguments.skip(2);
+    let mut is_kept = false;
     while let Some(option) = rest.next() {
+        if option.eq_ignore_ascii_case(b"durable") {
+            is_kept = true;
+            continue;
+        }
         let value = rest.next().ok_or(Failure::SYNTAX)?;
         if option.eq_ignore_ascii_case(b"mode") {
             let known = std::str::from_utf8(value).ok();
@@ -131,6 +157,11 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
             return Err(Failure::SYNTAX);
         }
     }
+    if is_kept && context.server.persistence.is_none() {
+        return Err(Failure::Text(
+            "ERR no mailbox can be durable, because everything is only in memory; start with --dir",
+        ));
+    }
     let too_many = |limit: usize, flag: &str, whose: &str| {
         let text = format!(
             "ERR there are {limit} mailboxes{whose}, the limit of {flag}; MAILBOX.DROP makes room"
@@ -141,7 +172,14 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
     if context.session.senders.made(limit) >= limit {
         return too_many(limit, "--max-client-mailboxes", " of this client");
     }
-    match context.server.store.mailboxes().add(name, mode, config) {
+    let store = &context.server.store;
+    let made = if is_kept {
+        let made = (name, mode, config);
+        context.commit(|effects| store.mailboxes().add_kept(effects, store.tables(), made))?
+    } else {
+        store.mailboxes().add(name, mode, config)
+    };
+    match made {
         Ok(post) => context.session.senders.made.push(Arc::downgrade(&post)),
         Err(CannotAdd::Exists) => {
             let after = "' already";
@@ -158,40 +196,45 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
 /// `MAILBOX.SEND name message [message ...]`.
 ///
 /// A bounded mailbox takes the first messages that it has room for. If these are not all, an error
-/// says how many it has taken.
+/// says how many it has taken. A mailbox that is kept takes them as one step.
 pub(super) fn send(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.get(1);
     let messages = arguments.skip(2);
-    let (given, mut taken) = (messages.len(), 0);
+    let given = messages.len();
     let mailboxes = context.server.store.mailboxes();
     let found = || mailboxes.get(name).ok_or_else(|| unknown(name));
     let outgoing = context.session.senders.get(name, found)?;
-    for message in messages {
-        if !outgoing.post.reserve(message.len()) {
+    let post = Arc::clone(&outgoing.post);
+    let (taken, why) = if post.is_kept() {
+        let messages: Vec<Value> = messages.map(Value::from).collect();
+        context.commit(|effects| post.send_kept(effects, &messages))?
+    } else {
+        outgoing.send(messages)
+    };
+    let Some(why) = why else {
+        context.reply.count(taken);
+        return Ok(Next::Reply);
+    };
+    let (code, after) = match why {
+        NotSent::TooManyBytes => {
             let limit = mailboxes.quotas().bytes;
-            let after = format!(
-                "' is full at {limit} bytes, the limit of --max-mailbox-bytes: {taken} of {given} \
-                 were taken"
-            );
-            return Err(Failure::quoting("FULL mailbox '", name, &after));
+            let after = format!("full at {limit} bytes, the limit of --max-mailbox-bytes");
+            (
+                "FULL mailbox '",
+                format!("' is {after}: {taken} of {given} were taken"),
+            )
         }
-        match outgoing.sender.try_send(Value::from(message)) {
-            Ok(()) => taken += 1,
-            Err(TrySendError::Full(_)) => {
-                outgoing.post.release(message.len());
-                let capacity = outgoing.post.config.capacity().unwrap_or(usize::MAX);
-                let after =
-                    format!("' is full at {capacity} messages: {taken} of {given} were taken");
-                return Err(Failure::quoting("FULL mailbox '", name, &after));
-            }
-            Err(TrySendError::Closed(_)) => {
-                let after = format!("' was dropped: {taken} of {given} messages were taken");
-                return Err(Failure::quoting("NOMAILBOX mailbox '", name, &after));
-            }
+        NotSent::Full => {
+            let capacity = post.config.capacity().unwrap_or(usize::MAX);
+            let after = format!("' is full at {capacity} messages: {taken} of {given} were taken");
+            ("FULL mailbox '", after)
         }
-    }
-    context.reply.count(taken);
-    Ok(Next::Reply)
+        NotSent::Dropped | NotSent::NotKept => {
+            let after = format!("' was dropped: {taken} of {given} messages were taken");
+            ("NOMAILBOX mailbox '", after)
+        }
+    };
+    Err(Failure::quoting(code, name, &after))
 }
 
 /// `MAILBOX.RECV name [COUNT n] [BLOCK milliseconds]`.
@@ -251,6 +294,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         ("length", post.len() as u64),
         ("bytes", post.bytes() as u64),
         ("capacity", post.config.capacity().unwrap_or(0) as u64),
+        ("durable", post.is_kept().into()),
         ("receiving", post.is_lent().into()),
         ("contended", contended.into()),
         ("contended_sends", stats.contended_sends),

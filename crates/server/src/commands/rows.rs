@@ -139,7 +139,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("shape", 1, ordered::shape, READ, KEYSPACE, ALL_SEEN)
         .docs("ordered", "0.1.0", ALL, "SHAPE", "What the index of the selected database looks like now"),
     Command::new("mailbox.new", -2, mailbox::new, STORE_FAST, &[], MAILBOX)
-        .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.NEW name [MODE auto | on_heap | off_heap] [CAPACITY n]",
+        .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.NEW name [MODE auto | on_heap | off_heap] [CAPACITY n] [DURABLE]",
             "Make a mailbox: any number of senders, one receiver at a time"),
     Command::new("mailbox.send", -3, mailbox::send, STORE_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", "O(k)", "MAILBOX.SEND name message [message ...]",

@@ -55,7 +55,9 @@ impl Connection {
         if lease.holds_messages() {
             free(LONG, lease);
         } else if sent.is_ok() {
-            let messages = lease.delivered();
+            let messages = self.server.store.delivered(lease);
+            // A mailbox that is kept has an effect of it.
+            self.session.has_written = true;
             if messages.len() >= MANY {
                 free(LONG, messages);
             }

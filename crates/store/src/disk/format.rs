@@ -12,13 +12,14 @@
 //! value. The body of kinds 2 and 3 are effects of tables, each with its length before it. Those of
 //! kind 2 are to be applied in the file's order and before all that comes behind them: tables with
 //! their options, and parts of the rows of one key. Those of kind 3 are the rows of keys, in any
-//! order. A file without its last block was not finished.
+//! order. The body of kind 4 are records of mailboxes, likewise in order. A file without its last
+//! block was not finished.
 //!
-//! Version 1 had no tables.
+//! Version 1 had no tables and no mailboxes.
 
 use super::SnapshotError;
 use crate::effects::DATABASES;
-use crate::effects::record::{Fields, write_number};
+use crate::effects::fields::{Fields, write_number};
 use std::path::Path;
 
 pub(super) const MAGIC: &[u8; 8] = b"TREMSNAP";
@@ -37,6 +38,7 @@ pub(super) const END_BYTES: usize = 16;
 pub(super) const ENTRIES: u8 = 1;
 pub(super) const TABLES: u8 = 2;
 pub(super) const ROWS: u8 = 3;
+pub(super) const MAIL: u8 = 4;
 
 /// The head of a snapshot that begins at this sequence.
 pub(super) fn head(sequence: u64) -> [u8; HEAD_BYTES] {
@@ -159,7 +161,7 @@ pub(super) fn read_entries(
     Ok(count)
 }
 
-/// Effects of tables that go into one block.
+/// Effects of tables, or records, that go into one block.
 #[derive(Default)]
 pub(super) struct EffectBlock {
     body: Vec<u8>,
@@ -187,7 +189,7 @@ impl EffectBlock {
     }
 }
 
-/// The effects of a block of tables, in their order.
+/// What an [`EffectBlock`] has, in its order.
 pub(super) fn read_effects(body: &[u8]) -> impl Iterator<Item = Result<&[u8], crate::BadRecord>> {
     let mut fields = Fields(body);
     std::iter::from_fn(move || (!fields.0.is_empty()).then(|| fields.text()))

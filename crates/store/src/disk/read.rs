@@ -1,11 +1,12 @@
 //! Loading a snapshot, on all cores.
 
 use super::format::{
-    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, HEAD_BYTES, MOST_BLOCK, ROWS, TABLES, part,
+    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, HEAD_BYTES, MAIL, MOST_BLOCK, ROWS, TABLES, part,
     read_effects, read_entries, read_head,
 };
 use super::{FileFailure, SnapshotError};
 use crate::effects::Effects;
+use crate::effects::mail::Mail;
 use crate::store::Store;
 use crate::{Key, Value};
 use std::fs::File;
@@ -161,7 +162,7 @@ pub(crate) fn load(
         }
         let entries = &entries;
         let mut take = move |block: Block| {
-            if block.kind != TABLES {
+            if ![TABLES, MAIL].contains(&block.kind) {
                 // Fails if every thread has found damage: they say which.
                 return Ok(sender.send(block).is_ok());
             }
@@ -306,6 +307,16 @@ fn store_block(store: &Store, block: &Block, path: &Path) -> Result<u64, Snapsho
                     path: path.to_path_buf(),
                     source: Box::new(source),
                 })?;
+                count += 1;
+            }
+            Ok(count)
+        }
+        MAIL => {
+            let mut count = 0;
+            for record in read_effects(&block.body) {
+                let mail = record.and_then(Mail::read);
+                let mail = mail.map_err(|error| damaged(error.to_string()))?;
+                store.mailboxes().apply(mail);
                 count += 1;
             }
             Ok(count)

@@ -6,6 +6,7 @@
 
 use super::RecoverError;
 use crate::effects::Effects;
+use crate::effects::mail::Mail;
 use crate::effects::record::{Record, Recorded};
 use crate::store::Store;
 use crate::{BadRecord, Key, Value};
@@ -105,6 +106,7 @@ impl Replaying<'_> {
             Record::Database(database, what) => what.key().map(|key| self.owner((database, key))),
             Record::Table(Subject::Key(table), _) => Some(self.owner(table)),
             Record::Table(Subject::Table(_), _) => None,
+            Record::Mail(mailbox, _) => Some(self.owner(mailbox)),
         };
         let Some(owner) = owner else {
             // All that comes before it has been applied, and nothing that comes behind it.
@@ -137,6 +139,11 @@ impl Replaying<'_> {
 fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
     match record {
         Record::Database(database, what) => apply_to_database(store, *database, what),
+        Record::Mail(_, record) => {
+            let mail = Mail::read(record);
+            let mail = mail.map_err(|source| RecoverError::Record { sequence, source })?;
+            store.mailboxes().apply(mail);
+        }
         Record::Table(_, effect) => {
             let effect = OwnedEffect::decode(effect, &Limits::NONE).map_err(BadRecord::from);
             let effect = effect.map_err(|source| RecoverError::Record { sequence, source })?;

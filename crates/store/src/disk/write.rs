@@ -1,7 +1,11 @@
 //! Making a snapshot while all write.
 
 use super::FileFailure;
-use super::format::{BLOCK, END, ENTRIES, EffectBlock, EntryBlock, ROWS, TABLES, block_head, head};
+use super::format::{
+    BLOCK, END, ENTRIES, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, block_head, head,
+};
+use crate::effects::mail::Mail;
+use crate::effects::record::Change;
 use crate::effects::records;
 use crate::store::Store;
 use crate::tables::Table;
@@ -58,6 +62,24 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
     Ok(writing.written)
 }
 
+/// Writes a block, unless it is empty, and empties it.
+fn end(
+    out: &mut impl Write,
+    written: &mut Written,
+    kind: u8,
+    block: &mut EffectBlock,
+) -> io::Result<()> {
+    if block.count() > 0 {
+        let head = block_head(kind, block.body());
+        out.write_all(&head)?;
+        out.write_all(block.body())?;
+        written.bytes += (head.len() + block.body().len()) as u64;
+        written.entries += block.count();
+        block.clear();
+    }
+    Ok(())
+}
+
 struct Writing {
     out: BufWriter<File>,
     block: EntryBlock,
@@ -104,6 +126,13 @@ impl Writing {
             last = Some(table);
         }
         self.end_tables()?;
+        let mut result = Ok(());
+        store.mailboxes().describe(&mut |mail| {
+            if result.is_ok() {
+                result = self.mail(mail);
+            }
+        });
+        result.and_then(|()| self.end_mail())?;
         self.written.ends = store.last_effect();
         let mut body = Vec::new();
         for number in [self.written.entries, self.written.ends.get()] {
@@ -144,20 +173,25 @@ impl Writing {
         Ok(())
     }
 
+    fn mail(&mut self, mail: Mail) -> io::Result<()> {
+        let mut record = Vec::new();
+        Change::Mail(mail).write(&mut record);
+        self.ordered.push(&record);
+        if self.ordered.body().len() >= BLOCK {
+            self.end_mail()?;
+        }
+        Ok(())
+    }
+
+    fn end_mail(&mut self) -> io::Result<()> {
+        end(&mut self.out, &mut self.written, MAIL, &mut self.ordered)
+    }
+
     /// Writes what is left of tables. Rows come behind what makes their table.
     fn end_tables(&mut self) -> io::Result<()> {
         let Self { out, written, .. } = self;
-        for (kind, block) in [(TABLES, &mut self.ordered), (ROWS, &mut self.rows)] {
-            if block.count() > 0 {
-                let head = block_head(kind, block.body());
-                out.write_all(&head)?;
-                out.write_all(block.body())?;
-                written.bytes += (head.len() + block.body().len()) as u64;
-                written.entries += block.count();
-                block.clear();
-            }
-        }
-        Ok(())
+        end(out, written, TABLES, &mut self.ordered)?;
+        end(out, written, ROWS, &mut self.rows)
     }
 
     fn end_block(&mut self) -> io::Result<()> {

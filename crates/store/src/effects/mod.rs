@@ -3,18 +3,23 @@
 //! | file | holds |
 //! |---|---|
 //! | `mod` | [`Effects`], which every write needs |
-//! | `record` | what a change is in the log |
+//! | `record`, `fields` | what a change is in the log |
 //! | `journal` | the numbers of effects; merging what threads have written |
+//! | `mail` | what a change of a mailbox is in the log |
 //! | `tables` | effects as the sink of tables |
 
+pub(crate) mod fields;
 mod journal;
+pub(crate) mod mail;
 pub(crate) mod record;
 mod tables;
 
 use crate::{Key, Value};
 use bytes::Bytes;
+pub use fields::BadRecord;
 pub(crate) use journal::Journal;
-pub use record::{BadRecord, DATABASES};
+use mail::Mail;
+pub use record::DATABASES;
 use record::{Change, What};
 use std::ops::Bound;
 pub(crate) use tables::records;
@@ -113,6 +118,11 @@ impl<'s> Effects<'s> {
                 .map(|what| Change::Database(database, what))
                 .collect(),
         );
+    }
+
+    /// Notes an atomic step: changes of one mailbox. To be called under the lock of its messages.
+    pub(crate) fn mail(&mut self, changes: Vec<Mail>) {
+        self.together(changes.into_iter().map(Change::Mail).collect());
     }
 
     /// Numbers changes that become durable together.

@@ -11,14 +11,16 @@
 //! | 3, delete a range | number of the database, lower bound, upper bound |
 //! | 4, write from an offset on | number of the database, length of the key, key, offset, bytes |
 //! | 5, a table | the effect, as `tremula-table` writes it |
+//! | 6 to 9, a mailbox | see [`mail`](super::mail) |
 //!
 //! A bound is 0 for none, or 1 (inclusive) or 2 (exclusive), the length of the key, the key.
 
+use super::fields::{BadRecord, Fields, write_number, write_text};
+use super::mail::{MADE, Mail, RECEIVED};
 use crate::{Key, Value};
 use bytes::Bytes;
 use std::ops::Bound;
-use thiserror::Error;
-use tremula_table::table::effect::{EffectError, Subject};
+use tremula_table::table::effect::Subject;
 
 /// The number of databases that `SELECT` chooses from. Redis's default, which its clients know.
 pub const DATABASES: usize = 16;
@@ -40,6 +42,8 @@ pub(crate) enum Change {
     Database(u8, What),
     /// Of a table: the bytes of its effect.
     Table(Vec<u8>),
+    /// Of a mailbox.
+    Mail(Mail),
 }
 
 /// A change of a database.
@@ -61,6 +65,7 @@ impl Change {
                 out.push(TABLE);
                 out.extend_from_slice(effect);
             }
+            Self::Mail(mail) => mail.write(out),
         }
     }
 }
@@ -92,19 +97,6 @@ impl What {
     }
 }
 
-pub(crate) fn write_number(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn write_text(text: &[u8], out: &mut Vec<u8>) {
-    write_number(text.len() as u64, out);
-    out.extend_from_slice(text);
-}
-
 fn write_bound(bound: &Bound<Key>, out: &mut Vec<u8>) {
     match bound {
         Bound::Unbounded => out.push(NONE),
@@ -119,25 +111,6 @@ fn write_bound(bound: &Bound<Key>, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that are no record of this version.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("no record of a change: {what}; was it written by a newer version?")]
-pub struct BadRecord {
-    what: String,
-}
-
-impl BadRecord {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into() }
-    }
-}
-
-impl From<EffectError> for BadRecord {
-    fn from(error: EffectError) -> Self {
-        Self::new(format!("an effect of a table with {error}"))
-    }
-}
-
 /// A change as it lies in the log: it borrows the record's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
@@ -145,6 +118,8 @@ pub(crate) enum Record<'a> {
     Database(usize, Recorded<'a>),
     /// Of a table: what it is about, and its effect.
     Table(Subject, &'a [u8]),
+    /// Of the mailbox with this number: the whole record.
+    Mail(u64, &'a [u8]),
 }
 
 /// A change of a database.
@@ -162,6 +137,9 @@ impl<'a> Record<'a> {
         if let [TABLE, effect @ ..] = bytes {
             return Ok(Self::Table(Subject::of(effect)?, effect));
         }
+        if let [MADE..=RECEIVED, ..] = bytes {
+            return Ok(Self::Mail(Mail::mailbox_of(bytes)?, bytes));
+        }
         let Some(([kind, database], rest)) = bytes.split_first_chunk::<2>() else {
             return Err(BadRecord::new(format!("{} bytes", bytes.len())));
         };
@@ -174,7 +152,8 @@ impl<'a> Record<'a> {
             PUT => Recorded::Put(fields.text()?, fields.rest()),
             DELETE => Recorded::Delete(fields.rest()),
             DELETE_RANGE => {
-                let range = Recorded::DeleteRange(fields.bound()?, fields.bound()?);
+                let range =
+                    Recorded::DeleteRange(read_bound(&mut fields)?, read_bound(&mut fields)?);
                 let behind = fields.rest().len();
                 if behind > 0 {
                     return Err(BadRecord::new(format!("{behind} bytes behind a range")));
@@ -198,53 +177,12 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// The fields of a record that have not been read yet.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Fields<'a> {
-    pub(crate) fn number(&mut self) -> Result<u64, BadRecord> {
-        let mut number = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let Some((byte, rest)) = self.0.split_first() else {
-                break;
-            };
-            self.0 = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(BadRecord::new("a number without its end"))
-    }
-
-    pub(crate) fn text(&mut self) -> Result<&'a [u8], BadRecord> {
-        let length = self.number()?;
-        let split = usize::try_from(length).ok();
-        let split = split.and_then(|length| self.0.split_at_checked(length));
-        let Some((text, rest)) = split else {
-            let there = self.0.len();
-            let what = format!("a length of {length} with {there} bytes behind it");
-            return Err(BadRecord::new(what));
-        };
-        self.0 = rest;
-        Ok(text)
-    }
-
-    fn bound(&mut self) -> Result<Bound<&'a [u8]>, BadRecord> {
-        let Some((kind, rest)) = self.0.split_first() else {
-            return Err(BadRecord::new("a range without its bound"));
-        };
-        self.0 = rest;
-        match *kind {
-            NONE => Ok(Bound::Unbounded),
-            INCLUDED => Ok(Bound::Included(self.text()?)),
-            EXCLUDED => Ok(Bound::Excluded(self.text()?)),
-            other => Err(BadRecord::new(format!("a bound of kind {other}"))),
-        }
-    }
-
-    fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.0)
+fn read_bound<'a>(fields: &mut Fields<'a>) -> Result<Bound<&'a [u8]>, BadRecord> {
+    match fields.byte()? {
+        NONE => Ok(Bound::Unbounded),
+        INCLUDED => Ok(Bound::Included(fields.text()?)),
+        EXCLUDED => Ok(Bound::Excluded(fields.text()?)),
+        other => Err(BadRecord::new(format!("a bound of kind {other}"))),
     }
 }
 
@@ -316,7 +254,7 @@ mod tests {
     fn what_is_no_record_is_named() {
         for (bytes, told) in [
             (&b""[..], "0 bytes"),
-            (&[9, 0][..], "kind 9"),
+            (&[99, 0][..], "kind 99"),
             (&[PUT, 16][..], "database 16"),
             (&[PUT, 0, 5, 1][..], "a length of 5 with 1 bytes behind it"),
             (&[PUT, 0, 0x80][..], "a number without its end"),
