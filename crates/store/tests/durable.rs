@@ -224,6 +224,7 @@ fn what_threads_write_at_once_is_there_again() {
                 .collect();
             let (store, folder, is_over) = (&store, &folder, &is_over);
             scope.spawn(move || {
+                store.save(folder).expect("a snapshot");
                 while !is_over.load(Ordering::Acquire) {
                     store.save(folder).expect("a snapshot");
                 }

@@ -195,7 +195,7 @@ fn every_message_is_delivered_once_over_a_restart() {
             .map(|sender| {
                 scope.spawn(move || {
                     for message in 0..MESSAGES / 2 {
-                        let first = sender << 16 | 2 * message;
+                        let first = (sender << 16) | (2 * message);
                         assert_eq!(send(store, post, &[first, first + 1]), (2, None));
                     }
                 })

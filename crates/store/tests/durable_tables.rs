@@ -288,6 +288,7 @@ fn what_threads_do_to_tables_at_once_is_there_again() {
                 .collect();
             let (folder, is_over) = (&folder, &is_over);
             scope.spawn(move || {
+                store.save(folder).expect("a snapshot");
                 while !is_over.load(Ordering::Acquire) {
                     store.save(folder).expect("a snapshot");
                 }
