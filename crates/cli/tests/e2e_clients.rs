@@ -170,7 +170,8 @@ impl Scripted {
         let [certificate, key] = ["server.pem", "server.key"].map(|name| authority.file(name));
         let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
         command
-            .args(["serve", "--port", port, "--threads", "2", "--gather", "no"])
+            .args(["serve", "--memory-only", "--port", port])
+            .args(["--threads", "2", "--gather", "no"])
             .args(["--tls-port", tls_port, "--tls-auth-clients", "no"])
             .args(["--tls-cert", &certificate, "--tls-key", &key]);
         Server::of(&mut command)

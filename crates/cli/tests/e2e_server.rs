@@ -15,7 +15,10 @@ use support::{PATIENCE, Server, eventually, root, run};
 /// Runs `tremula serve` with arguments with which it exits at once.
 fn serve(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
-    run(command.arg("serve").args(arguments), b"")
+    run(
+        command.args(["serve", "--memory-only"]).args(arguments),
+        b"",
+    )
 }
 
 /// The standard error of a failure to start.
@@ -35,7 +38,7 @@ fn texts(reply: &[u8]) -> Vec<String> {
 fn it_says_in_one_line_where_it_is() {
     let server = Server::tremula(&["--threads", "2", "--engine", "locked"]);
     let expected = format!(
-        "tremula {} ready on {} (engine locked, 2 threads)\n",
+        "tremula {} ready on {} (engine locked, 2 threads, memory only)\n",
         env!("CARGO_PKG_VERSION"),
         server.address
     );

@@ -46,7 +46,7 @@ fn a_running_server_has_its_settings_from_where_they_are_set_last() {
         assert_eq!(value(&server, name), expected, "{name}");
     }
     assert!(
-        server.ready_line.contains("1 thread)"),
+        server.ready_line.contains("1 thread, memory only)"),
         "{}",
         server.ready_line
     );

@@ -9,16 +9,17 @@ use crate::settings::SettingsError;
 use crate::{Config, Server, StartError};
 use clap::ArgAction;
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
+use std::env;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
 use tremula_store::{
-    CACHED_FROM, CacheSettings, Database, Engine, LEAST_CACHE, OpenError, Policy, SaveError, Store,
-    StoreConfig, Strategy, parse_engine,
+    CACHED_FROM, CacheSettings, CannotLog, Database, Engine, LEAST_CACHE, OpenError, Policy,
+    SaveError, Store, StoreConfig, Strategy, check_logged, parse_engine,
 };
 use tremula_sync::counting_allocator;
 
@@ -118,6 +119,8 @@ enum Failure {
     Log(#[from] LogError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    #[error("{0}; or keep nothing with --memory-only")]
+    CannotLog(#[from] CannotLog),
     #[error("not everything is on the disk: {0}")]
     Save(#[from] SaveError),
     #[error("cannot print: {0}")]
@@ -181,7 +184,21 @@ fn serve(
         .term_bounds(arguments.limits.terms.bounds())
         .eviction(Some(memory.eviction()))
         .quotas(quotas.mailboxes(), quotas.cursors());
-    let persistence = Persistence::open(&arguments.persist)?.map(Arc::new);
+    let directory = arguments
+        .persist
+        .directory(arguments.listen.port, |name| env::var_os(name))?;
+    let mut settings = settings;
+    let persistence = match &directory {
+        Some(directory) => {
+            check_logged(engine)?;
+            if let Some((_, value)) = settings.iter_mut().find(|(name, _)| name == "dir") {
+                *value = directory.display().to_string();
+            }
+            let opened = Persistence::open(directory, &arguments.persist)?;
+            Some(Arc::new(opened))
+        }
+        None => None,
+    };
     let store = Arc::new(match &persistence {
         Some(persistence) => recover(&stored, persistence)?,
         None => Store::new(&stored)?,
@@ -210,7 +227,7 @@ fn serve(
     load::load(&arguments.load, &store, limit)?;
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&server, arguments.protected_mode);
-    announce(&server, engine, threads).map_err(Failure::Print)?;
+    announce(&server, engine, threads, directory.as_deref()).map_err(Failure::Print)?;
     tracing::info!(address = %server.listening(), %engine, threads, "ready");
     server.run(stop);
     if let Some(persistence) = &persistence {
@@ -260,15 +277,24 @@ fn warn_if_exposed(server: &Server, protected_mode: bool) {
 }
 
 /// Prints the one line that says where the server is, once it accepts connections.
-fn announce(server: &Server, engine: Engine, threads: usize) -> io::Result<()> {
+fn announce(
+    server: &Server,
+    engine: Engine,
+    threads: usize,
+    directory: Option<&Path>,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let plural = if threads == 1 { "" } else { "s" };
-    writeln!(
+    write!(
         out,
-        "tremula {} ready on {} (engine {engine}, {threads} thread{plural})",
+        "tremula {} ready on {} (engine {engine}, {threads} thread{plural}, ",
         env!("CARGO_PKG_VERSION"),
         server.listening(),
     )?;
+    match directory {
+        Some(directory) => writeln!(out, "data in {})", directory.display())?,
+        None => writeln!(out, "memory only)")?,
+    }
     out.flush()
 }
 

@@ -1,8 +1,10 @@
 //! What the server keeps on a disk: the log of its keys and tables, and snapshots of them.
 
 use crate::limits::Bytes;
+use crate::listen::Port;
 use crate::log_keep::LogKeep;
 use crate::server::Shared;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -70,10 +72,14 @@ impl FromStr for Durability {
 /// Where keys and tables are kept, and how surely.
 #[derive(clap::Args, Clone, Debug)]
 pub struct PersistArgs {
-    /// Directory that keeps keys, tables and durable mailboxes over a restart [default: none,
-    /// nothing is kept]
+    /// Directory that keeps keys, tables and durable mailboxes over a restart [default:
+    /// tremula/PORT in the user's state directory; none with --port 0 or none, nothing is kept]
     #[arg(long, value_name = "DIRECTORY")]
     pub dir: Option<PathBuf>,
+
+    /// Keep nothing over a restart, whatever --dir says
+    #[arg(long)]
+    pub memory_only: bool,
 
     /// When a write is on the disk: always (before its reply), everysec (within a second) or no
     /// (when the system writes it)
@@ -94,8 +100,13 @@ pub struct PersistArgs {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DirectoryError {
+    /// The user has no state directory.
+    #[error(
+        "there is no state directory to keep data in, because neither XDG_STATE_HOME nor HOME is an absolute path; name a directory with --dir, or keep nothing with --memory-only"
+    )]
+    NoState,
     /// It cannot be made.
-    #[error("--dir {}: cannot make the directory: {source}", path.display())]
+    #[error("--dir {}: cannot make the directory: {source}; name another one, or keep nothing with --memory-only", path.display())]
     Make {
         /// The directory.
         path: PathBuf,
@@ -112,6 +123,40 @@ pub enum DirectoryError {
         #[source]
         source: OpenError,
     },
+}
+
+impl PersistArgs {
+    /// The directory of a server that listens on this port, if it has one; `None` if nothing is to
+    /// be kept. `variable` is what the environment has of this name.
+    ///
+    /// # Errors
+    ///
+    /// There is no state directory.
+    pub(crate) fn directory(
+        &self,
+        port: Port,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<PathBuf>, DirectoryError> {
+        if self.memory_only {
+            return Ok(None);
+        }
+        if self.dir.is_some() {
+            return Ok(self.dir.clone());
+        }
+        // A free port is another one each time.
+        let Port(Some(port @ 1..)) = port else {
+            return Ok(None);
+        };
+        let absolute = |name| {
+            variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let state = absolute("XDG_STATE_HOME")
+            .or_else(|| Some(absolute("HOME")?.join(".local").join("state")))
+            .ok_or(DirectoryError::NoState)?;
+        Ok(Some(state.join("tremula").join(port.to_string())))
+    }
 }
 
 /// The directory of a server, and what is known of its snapshots.
@@ -146,16 +191,13 @@ impl fmt::Debug for Persistence {
 }
 
 impl Persistence {
-    /// Opens the directory, which no other process has open; `None` if there is to be none.
+    /// Opens the directory, which no other process has open.
     ///
     /// # Errors
     ///
     /// [`DirectoryError`]. Nothing was changed.
-    pub fn open(arguments: &PersistArgs) -> Result<Option<Self>, DirectoryError> {
-        let Some(directory) = &arguments.dir else {
-            return Ok(None);
-        };
-        let path = directory.clone();
+    pub fn open(directory: &Path, arguments: &PersistArgs) -> Result<Self, DirectoryError> {
+        let path = directory.to_path_buf();
         fs::create_dir_all(directory).map_err(|source| DirectoryError::Make { path, source })?;
         let sync = match arguments.durability {
             Durability::No => None,
@@ -165,11 +207,11 @@ impl Persistence {
             .sync_every(sync)
             .keep(arguments.log_keep.0);
         let log = FileLog::open(directory.join(LOG_FOLDER), &config).map_err(|source| {
-            let path = directory.clone();
+            let path = directory.to_path_buf();
             DirectoryError::Log { path, source }
         })?;
-        Ok(Some(Self {
-            directory: directory.clone(),
+        Ok(Self {
+            directory: directory.to_path_buf(),
             folder: Folder::new(directory),
             log: Arc::new(log),
             durability: AtomicU8::new(arguments.durability as u8),
@@ -182,7 +224,7 @@ impl Persistence {
                 took: None,
                 succeeded: true,
             }),
-        }))
+        })
     }
 
     /// The folder of the snapshots.
@@ -323,5 +365,57 @@ struct Saving<'p>(&'p AtomicBool);
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
         self.0.store(false, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(arguments: &PersistArgs, port: &str, variables: &[(&str, &str)]) -> String {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let port = port.parse().expect("a port");
+        match arguments.directory(port, variable) {
+            Ok(Some(path)) => path.display().to_string(),
+            Ok(None) => "none".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn data_is_kept_in_the_state_directory_by_default() {
+        let mut arguments = PersistArgs {
+            dir: None,
+            memory_only: false,
+            durability: Durability::default(),
+            snapshot_every: Bytes(SNAPSHOT_EVERY),
+            log_keep: LogKeep::default(),
+        };
+        let home = ("HOME", "/home/ada");
+        let of = |port, variables: &[_]| directory(&arguments, port, variables);
+        assert_eq!(of("6380", &[home]), "/home/ada/.local/state/tremula/6380");
+        let state = ("XDG_STATE_HOME", "/var/state");
+        assert_eq!(of("1", &[home, state]), "/var/state/tremula/1");
+        for not_absolute in ["", "state"] {
+            let state = ("XDG_STATE_HOME", not_absolute);
+            assert_eq!(of("1", &[home, state]), "/home/ada/.local/state/tremula/1");
+            let error = of("1", &[state]);
+            assert!(
+                error.contains("--dir") && error.contains("--memory-only"),
+                "{error}"
+            );
+        }
+        for port in ["0", "none"] {
+            assert_eq!(of(port, &[]), "none");
+        }
+        arguments.dir = Some("here".into());
+        for port in ["0", "none", "6380"] {
+            assert_eq!(directory(&arguments, port, &[home]), "here");
+        }
+        arguments.memory_only = true;
+        assert_eq!(directory(&arguments, "6380", &[home]), "none");
     }
 }

@@ -67,8 +67,12 @@ pub(crate) fn check(engine: Engine) -> Result<(), UnfitEngine> {
     check_facts(engine.name(), engine.facts())
 }
 
-/// Whether an engine can keep a log.
-pub(crate) fn check_logged(engine: Engine) -> Result<(), CannotLog> {
+/// Whether a store of this engine can keep a log.
+///
+/// # Errors
+///
+/// It cannot, because the engine has no steps over several keys.
+pub fn check_logged(engine: Engine) -> Result<(), CannotLog> {
     if engine.facts().transactional {
         Ok(())
     } else {

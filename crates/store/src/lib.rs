@@ -29,7 +29,7 @@ pub use disk::{
     SnapshotError, backup, restore,
 };
 pub use effects::{BadRecord, DATABASES, Effects, Unlogged};
-pub use engines::{CannotLog, UnfitEngine, parse_engine, served_engines};
+pub use engines::{CannotLog, UnfitEngine, check_logged, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
 pub use key::Key;
 pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};

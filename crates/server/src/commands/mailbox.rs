@@ -159,7 +159,7 @@ pub(super) fn new(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
     }
     if is_kept && context.server.persistence.is_none() {
         return Err(Failure::Text(
-            "ERR no mailbox can be durable, because everything is only in memory; start with --dir",
+            "ERR no mailbox can be durable, because everything is only in memory; start with --dir, and without --memory-only",
         ));
     }
     let too_many = |limit: usize, flag: &str, whose: &str| {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tremula_store::SaveError;
 
-const MEMORY_ONLY: Failure =
-    Failure::Text("ERR nothing can be saved, because keys are only in memory; start with --dir");
+const MEMORY_ONLY: Failure = Failure::Text(
+    "ERR nothing can be saved, because keys are only in memory; start with --dir, and without --memory-only",
+);
 const IN_PROGRESS: Failure = Failure::Text("ERR Background save already in progress");
 
 fn persistence<'a>(context: &Context<'a>) -> Result<&'a Arc<Persistence>, Failure> {
@@ -83,7 +84,7 @@ pub(super) fn waitaof(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
     }
     if here == 1 && context.server.persistence.is_none() {
         return Err(Failure::Text(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled; start with --dir",
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled; start with --dir, and without --memory-only",
         ));
     }
     Ok(Next::Durable(Awaited {

@@ -125,7 +125,9 @@ static ALIVE: &[Parameter] = &[
             }
             // As it is: clients set what they have read.
             None if given.text() == Durability::default().name() => Ok(()),
-            None => Err("keys are only in memory; start with --dir".to_owned()),
+            None => {
+                Err("keys are only in memory; start with --dir, without --memory-only".to_owned())
+            }
         },
     },
     Parameter {

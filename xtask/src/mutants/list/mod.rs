@@ -25,6 +25,7 @@ mod server_watch;
 mod shard;
 mod store;
 mod store_copies;
+mod store_tables;
 mod sync;
 mod table;
 mod table_effects;
@@ -97,6 +98,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         shard::MUTANTS,
         store::MUTANTS,
         store_copies::MUTANTS,
+        store_tables::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
         table_effects::MUTANTS,

@@ -117,9 +117,14 @@ impl ServerProcess {
         let directory = durability.directory().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(["serve", "--port", "0"]).args(flags);
-        if let Some(directory) = &directory {
-            command.arg("--dir").arg(directory.path());
-            command.args(["--durability", durability.word()]);
+        match &directory {
+            Some(directory) => {
+                command.arg("--dir").arg(directory.path());
+                command.args(["--durability", durability.word()]);
+            }
+            None => {
+                command.arg("--memory-only");
+            }
         }
         let mut child = command
             .stdin(Stdio::null())
