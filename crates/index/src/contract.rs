@@ -4,6 +4,7 @@ use crate::form::{Form, Sought, sought};
 use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
+use std::ptr;
 
 /// What an index can keep, as a key (if it is also `Ord`) or a value: anything that can be cloned,
 /// and that any thread may share and drop at any time.
@@ -84,6 +85,17 @@ impl<'a, K> KeyRange<'a, K> {
     #[inline]
     pub const fn only(key: &'a K) -> Self {
         Self::new(Bound::Included(key), Bound::Included(key))
+    }
+
+    /// The key, if this is the range of [`only`](Self::only) one.
+    #[inline]
+    pub(crate) fn only_key(&self) -> Option<&'a K> {
+        match (self.low, self.high) {
+            (Bound::Included(Sought::Key(low)), Bound::Included(Sought::Key(high))) => {
+                ptr::eq(low, high).then_some(low)
+            }
+            _ => None,
+        }
     }
 
     /// The range between two bounds that may be borrowed forms.
@@ -196,7 +208,10 @@ impl<'a, K> KeyRange<'a, K> {
     where
         K: Ord,
     {
-        self.starts_before(key) && self.ends_after(key)
+        match self.only_key() {
+            Some(only) => only.cmp(key).is_eq(),
+            None => self.starts_before(key) && self.ends_after(key),
+        }
     }
 
     /// Whether the two bounds alone show that no key can lie inside the range. Two borrowed forms

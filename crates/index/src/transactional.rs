@@ -5,6 +5,7 @@ use crate::ordered_index::OrderedIndex;
 use crate::reentry;
 use crate::snapshot::Snapshot;
 use std::any::Any;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::mem::needs_drop;
 use std::ops::{Bound, ControlFlow};
@@ -312,6 +313,13 @@ fn common<'k, K: Ord>(one: KeyRange<'k, K>, other: KeyRange<'k, K>) -> KeyRange<
 
 /// The ranges without the empty ones, ascending. Those that have keys in common become one.
 fn in_order<'k, K: Ord>(over: &[KeyRange<'k, K>]) -> Vec<KeyRange<'k, K>> {
+    // Most steps are over keys, which need fewer comparisons.
+    let keys: Option<Vec<&K>> = over.iter().map(KeyRange::only_key).collect();
+    if let Some(mut keys) = keys {
+        keys.sort_unstable();
+        keys.dedup();
+        return keys.into_iter().map(KeyRange::only).collect();
+    }
     let mut sorted: Vec<_> = over
         .iter()
         .copied()
@@ -335,7 +343,9 @@ fn in_order<'k, K: Ord>(over: &[KeyRange<'k, K>]) -> Vec<KeyRange<'k, K>> {
 
 /// Entries that no other thread changes, because this thread has locked them.
 pub(crate) trait ShownParts<K, V> {
-    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool;
+    /// `within` is the number of the range, of those that the parts are held for, in which the key
+    /// lies.
+    fn get_with(&self, within: usize, key: &K, read: &mut dyn FnMut(&V)) -> bool;
 
     fn visit(
         &self,
@@ -354,13 +364,16 @@ pub(crate) trait HeldParts<K, V>: ShownParts<K, V> {
 
     /// Stores a value under a key. Takes the value, and the key if it needs it; what it leaves,
     /// also by a panic, is dropped when everything is unlocked. `None` if it has stored nothing.
+    /// `within` is as in [`get_with`](ShownParts::get_with).
     fn put(
         &mut self,
+        within: usize,
         key: &mut Option<K>,
         value: &mut Option<V>,
     ) -> Option<Change<Self::Taken, Self::Added>>;
 
-    fn take(&mut self, key: &K) -> Option<Self::Taken>;
+    /// Takes an entry out. `within` is as in [`get_with`](ShownParts::get_with).
+    fn take(&mut self, within: usize, key: &K) -> Option<Self::Taken>;
 
     /// Takes out what a `put` of this key has added.
     fn take_added(&mut self, key: &K, added: Self::Added) -> Option<Self::Taken>;
@@ -381,20 +394,27 @@ struct Shown<'s, K, H> {
     over: &'s [KeyRange<'s, K>],
 }
 
+/// The number of the range in which a key lies. `near` is looked at first, and then what follows
+/// it: most steps go from one range to the next.
 #[track_caller]
-fn assert_within<K: Ord>(over: &[KeyRange<'_, K>], key: &K) {
+fn within<K: Ord>(over: &[KeyRange<'_, K>], near: usize, key: &K) -> usize {
+    for at in [near, near + 1] {
+        if over.get(at).is_some_and(|range| range.contains(key)) {
+            return at;
+        }
+    }
     let above = over.partition_point(|range| range.starts_before(key));
     let range = above.checked_sub(1).and_then(|at| over.get(at));
     assert!(
         range.is_some_and(|range| range.ends_after(key)),
         "a key lies outside the ranges of its step: name it in the call of `atomically`"
     );
+    above - 1
 }
 
 impl<K: Ord, V, H: ShownParts<K, V>> View<K, V> for Shown<'_, K, H> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        assert_within(self.over, key);
-        self.held.get_with(key, read)
+        self.held.get_with(within(self.over, 0, key), key, read)
     }
 
     fn range(&self, range: KeyRange<'_, K>, visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>) {
@@ -440,6 +460,8 @@ type Payload = Box<dyn Any + Send>;
 struct Step<'s, K, V, H: HeldParts<K, V>> {
     held: H,
     over: &'s [KeyRange<'s, K>],
+    /// The number of the range that was used last.
+    near: Cell<usize>,
     /// Copies of the keys that were to be changed, in order, and what has become of that.
     undo: Vec<Undo<K, H::Taken, H::Added>>,
     /// What was given to `insert`, and not needed.
@@ -451,7 +473,8 @@ impl<'s, K: Ord + Clone, V, H: HeldParts<K, V>> Step<'s, K, V, H> {
         Self {
             held,
             over,
-            undo: Vec::new(),
+            near: Cell::new(0),
+            undo: Vec::with_capacity(over.len()),
             unneeded: Vec::new(),
         }
     }
@@ -463,10 +486,19 @@ impl<'s, K: Ord + Clone, V, H: HeldParts<K, V>> Step<'s, K, V, H> {
         }
     }
 
+    /// The number of the range in which a key lies.
+    #[track_caller]
+    fn within(&self, key: &K) -> usize {
+        let at = within(self.over, self.near.get(), key);
+        self.near.set(at);
+        at
+    }
+
     /// Takes the key at `at` of `undo`. Returns whether it was present.
     fn take(&mut self, at: usize) -> bool {
+        let within = self.undo[at].0.as_ref().map_or(0, |key| self.within(key));
         let (key, change) = &mut self.undo[at];
-        let taken = key.as_ref().and_then(|key| self.held.take(key));
+        let taken = key.as_ref().and_then(|key| self.held.take(within, key));
         let was_present = taken.is_some();
         if let Some(taken) = taken {
             *change = Change::Took(taken);
@@ -507,7 +539,7 @@ impl<'s, K: Ord + Clone, V, H: HeldParts<K, V>> Step<'s, K, V, H> {
 
 impl<K: Ord + Clone, V, H: HeldParts<K, V>> View<K, V> for Step<'_, K, V, H> {
     fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
-        self.shown().get_with(key, read)
+        self.held.get_with(self.within(key), key, read)
     }
 
     fn range(&self, range: KeyRange<'_, K>, visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>) {
@@ -519,13 +551,13 @@ impl<K: Ord + Clone, V, H: HeldParts<K, V>> Transaction<K, V> for Step<'_, K, V,
     fn insert(&mut self, key: K, value: V) -> bool {
         let at = self.unneeded.len();
         self.unneeded.push((Some(key), Some(value)));
+        let within = self.unneeded[at]
+            .0
+            .as_ref()
+            .map_or(0, |key| self.within(key));
         let (key, value) = &mut self.unneeded[at];
-        let copy = key.as_ref().map(|key| {
-            assert_within(self.over, key);
-            key.clone()
-        });
-        self.undo.push((copy, Change::Nothing));
-        let done = self.held.put(key, value).unwrap_or(Change::Nothing);
+        self.undo.push((key.clone(), Change::Nothing));
+        let done = self.held.put(within, key, value).unwrap_or(Change::Nothing);
         let was_present = matches!(done, Change::Took(_));
         if let Some((_, change)) = self.undo.last_mut() {
             *change = done;
@@ -537,7 +569,6 @@ impl<K: Ord + Clone, V, H: HeldParts<K, V>> Transaction<K, V> for Step<'_, K, V,
     }
 
     fn remove(&mut self, key: &K) -> bool {
-        assert_within(self.over, key);
         self.undo.push((Some(key.clone()), Change::Nothing));
         self.take(self.undo.len() - 1)
     }

@@ -246,7 +246,7 @@ impl Database {
     pub fn insert_together(
         &self,
         effects: &mut Effects<'_>,
-        entries: Vec<(Key, Value)>,
+        mut entries: Vec<(Key, Value)>,
     ) -> Vec<Value> {
         let Some(steps) = self.steps().filter(|_| entries.len() > 1) else {
             return entries
@@ -254,7 +254,9 @@ impl Database {
                 .filter_map(|(key, value)| self.insert(effects, key, value))
                 .collect();
         };
-        let mut replaced = Vec::new();
+        let mut replaced = Vec::with_capacity(entries.len());
+        // The step goes from key to key. Of two values of a key the later one stays the later one.
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         let keys: Vec<Key> = entries.iter().map(|(key, _)| key.clone()).collect();
         let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
         let mut entries = Some(entries);

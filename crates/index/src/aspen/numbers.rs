@@ -423,7 +423,7 @@ pub(super) struct HeldNumbers<'n, S: Spec, const UNITS: usize> {
 }
 
 impl<S: Spec, const UNITS: usize> ShownParts<S::Key, S::Value> for HeldNumbers<'_, S, UNITS> {
-    fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
+    fn get_with(&self, _: usize, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
         let word = self.locks.get(number_of::<S>(key));
         // SAFETY: the value is in a leaf that this thread has locked.
         word.map(|word| unsafe { packed::<S>(word).with(read) })
@@ -455,6 +455,7 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
 
     fn put(
         &mut self,
+        _: usize,
         key: &mut Option<S::Key>,
         value: &mut Option<S::Value>,
     ) -> Option<transactional::Change<Entry, u64>> {
@@ -467,7 +468,7 @@ impl<S: Spec, const UNITS: usize> HeldParts<S::Key, S::Value> for HeldNumbers<'_
         })
     }
 
-    fn take(&mut self, key: &S::Key) -> Option<Entry> {
+    fn take(&mut self, _: usize, key: &S::Key) -> Option<Entry> {
         let number = number_of::<S>(key);
         let place = self.locks.place(number);
         self.locks.take(place).map(|word| (number, word))

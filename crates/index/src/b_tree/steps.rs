@@ -23,9 +23,9 @@ use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey};
 use crate::transactional::{
     Adapted, Change, HeldParts, Part, ShownParts, Steps, Transaction, View, run, show,
 };
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::ptr;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, VersionGuard};
 
@@ -54,11 +54,47 @@ impl<'g, S: Spec> HeldLeaf<'g, S> {
     }
 }
 
+/// Where in the held leaves a leaf is, and where in the leaf a key is or belongs.
+type Place = (usize, SearchResult);
+
+/// A range that is one key.
+#[derive(Clone, Copy)]
+struct Single {
+    /// The head of the key.
+    head: u64,
+    /// Where in the held leaves its leaf was at first.
+    held: usize,
+}
+
 /// A value, or an entry, that is in no leaf. It is freed by [`HeldLeaves::release`].
 pub(super) struct Taken<S: Spec> {
     /// The key, if it was removed together with its value.
     key: Option<StoredKey<S>>,
     value: Packed<S::Value>,
+}
+
+impl<S: Spec> Taken<S> {
+    /// Whether it has memory of its own.
+    fn owns(&self) -> bool {
+        !Packed::<S::Value>::is_word() || self.key.is_some() && StoredKey::<S>::owns()
+    }
+
+    /// Frees value and key.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StoredKey::free`] and [`Packed::take`].
+    unsafe fn free(self) {
+        match self.key {
+            // SAFETY: passed on to the caller.
+            Some(key) => unsafe {
+                let value = self.value;
+                Entry { key, value }.free();
+            },
+            // SAFETY: passed on to the caller.
+            None => drop(unsafe { self.value.take() }),
+        }
+    }
 }
 
 /// The leaf of a key, which may be held or not.
@@ -77,21 +113,26 @@ pub(super) struct HeldLeaves<'g, S: Spec> {
     leaves: Vec<HeldLeaf<'g, S>>,
     /// Where in `leaves` the leaf at an address is.
     by_address: BTreeMap<*mut Header, usize>,
+    /// The ranges of the step that are one key.
+    single: Vec<Option<Single>>,
+    /// Whether a leaf has been split, so that a key may have moved to another.
+    has_split: bool,
+    /// Where the key of such a range was found last, if no leaf has changed its keys since.
+    last: Cell<Option<(usize, Place)>>,
     /// By how much the number of entries has changed.
     growth: isize,
     /// What could not be put back, to be retired when all is unlocked.
     loose: Vec<Taken<S>>,
 }
 
-/// Whether only the leaf of one key has to be locked for a range.
-fn is_one_key<K: Ord>(range: &KeyRange<'_, K>) -> bool {
-    match (range.low, range.high) {
+/// The key of a range that is one key: then only its leaf has to be locked.
+fn one_key<'k, K: Ord>(range: &KeyRange<'k, K>) -> Option<&'k K> {
+    range.only_key().or(match (range.low, range.high) {
         (Bound::Included(low), Bound::Included(high)) => {
-            let (low, high) = (low.key(), high.key());
-            ptr::eq(low, high) || low.cmp(high).is_eq()
+            (low.key().cmp(high.key()).is_eq()).then_some(low.key())
         }
-        _ => false,
-    }
+        _ => None,
+    })
 }
 
 /// Locks a leaf while this thread holds others, in whatever order: gives up after a while.
@@ -147,14 +188,22 @@ impl<S: Spec> Tree<S> {
         range: &KeyRange<'_, S::Key>,
         guard: &'g Guard<'g>,
     ) -> HeldLeaves<'g, S> {
-        let bounds = SearchRange::new(*range);
-        let spans = if is_one_key(range) {
-            let (leaf, lock) = self.retry(|| self.lock_start(&bounds, guard));
-            vec![Span::whole(leaf, lock)]
-        } else {
-            self.lock_range(&bounds, usize::MAX, guard)
+        let Some(key) = one_key(range) else {
+            let spans = self.lock_range(&SearchRange::new(*range), usize::MAX, guard);
+            let mut held = HeldLeaves::new(self, guard, spans);
+            held.single.push(None);
+            return held;
         };
-        HeldLeaves::new(self, guard, spans)
+        let probe = SearchKey::new(key);
+        let bounds = SearchRange {
+            low: Bound::Included(probe),
+            high: Bound::Included(probe),
+        };
+        let (leaf, lock) = self.retry(|| self.lock_start(&bounds, guard));
+        let mut held = HeldLeaves::new(self, guard, vec![Span::whole(leaf, lock)]);
+        let head = probe.head;
+        held.single.push(Some(Single { head, held: 0 }));
+        held
     }
 }
 
@@ -166,6 +215,9 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             tree,
             guard,
             by_address: addresses.zip(0..).collect(),
+            single: Vec::new(),
+            has_split: false,
+            last: Cell::new(None),
             leaves,
             growth: 0,
             loose: Vec::new(),
@@ -178,12 +230,20 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     }
 
     fn index_of(&self, leaf: LeafRef<'g, S>) -> Option<usize> {
+        // Mostly the last one, since ranges ascend.
+        let last = self.leaves.len().checked_sub(1)?;
+        if self.leaves[last].span.leaf.as_ptr() == leaf.as_ptr() {
+            return Some(last);
+        }
         self.by_address.get(&leaf.as_ptr()).copied()
     }
 
-    fn add(&mut self, leaf: LeafRef<'g, S>, lock: VersionGuard<'g>) {
-        self.by_address.insert(leaf.as_ptr(), self.leaves.len());
+    /// Returns where in `leaves` it is.
+    fn add(&mut self, leaf: LeafRef<'g, S>, lock: VersionGuard<'g>) -> usize {
+        let index = self.leaves.len();
+        self.by_address.insert(leaf.as_ptr(), index);
         self.leaves.push(HeldLeaf::new(Span::whole(leaf, lock)));
+        index
     }
 
     /// Goes down to the leaf at a position. Reads the locks of inner nodes, and may wait for them
@@ -224,30 +284,73 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         })
     }
 
-    /// The leaf of a key, if it is held. A key of the step's ranges lies in no other leaf, unless
-    /// the order of the keys contradicts itself.
-    fn leaf_of(&self, probe: &SearchKey<'_, S>) -> Option<LeafRef<'g, S>> {
+    /// Where the leaf of a key is in `leaves`, if it is held. A key of the step's ranges lies in no
+    /// other leaf, unless the order of the keys contradicts itself.
+    fn leaf_of(&self, probe: &SearchKey<'_, S>) -> Option<usize> {
         let found = self.tree.retry(|| self.find(&Position::At(*probe)));
-        self.index_of(found.leaf).map(|_| found.leaf)
+        self.index_of(found.leaf)
+    }
+
+    /// Where a key is or belongs, which lies in the range with this number. `None` as in
+    /// [`leaf_of`](Self::leaf_of).
+    fn place_of(&self, within: usize, probe: &SearchKey<'_, S>) -> Option<Place> {
+        if let Some((range, place)) = self.last.get()
+            && range == within
+        {
+            return Some(place);
+        }
+        let single = self.single.get(within).copied().flatten();
+        let held = match single {
+            Some(Single { held, .. }) if !self.has_split => held,
+            _ => self.leaf_of(probe)?,
+        };
+        let place = (held, find_in(self.leaves[held].span.leaf, probe));
+        self.last.set(single.map(|_| (within, place)));
+        Some(place)
+    }
+
+    /// A key with its head, which lies in the range with this number.
+    fn probe<'k>(&self, within: usize, key: &'k S::Key) -> SearchKey<'k, S> {
+        match self.single.get(within) {
+            Some(Some(single)) => SearchKey::with_head(key, single.head),
+            _ => SearchKey::new(key),
+        }
+    }
+
+    /// Locks the leaf at a position, unless it is held already. Returns it, and where it is in
+    /// `leaves`.
+    fn hold_leaf_at(
+        &mut self,
+        position: &Position<'_, S>,
+    ) -> Result<(LeafRef<'g, S>, usize), Restart> {
+        let Found { leaf, moves, .. } = self.tree.retry(|| self.find(position));
+        if let Some(index) = self.index_of(leaf) {
+            return Ok((leaf, index));
+        }
+        let lock = lock_soon(leaf)?;
+        if leaf.moves() != moves {
+            lock.unchanged();
+            return Err(Restart);
+        }
+        Ok((leaf, self.add(leaf, lock)))
     }
 
     /// Locks the leaves of a further range, except those that are held already.
     fn hold_next(&mut self, range: &KeyRange<'_, S::Key>) -> Result<(), Restart> {
-        let bounds = SearchRange::new(*range);
-        let position = bounds.start(Direction::Ascending);
-        let Found { leaf, moves, .. } = self.tree.retry(|| self.find(&position));
-        if self.index_of(leaf).is_none() {
-            let lock = lock_soon(leaf)?;
-            if leaf.moves() != moves {
-                lock.unchanged();
-                return Err(Restart);
-            }
-            self.add(leaf, lock);
-        }
-        if is_one_key(range) {
+        if let Some(key) = one_key(range) {
+            let probe = SearchKey::new(key);
+            let (leaf, held) = self.hold_leaf_at(&Position::At(probe))?;
+            let head = probe.head;
+            // By the time that the step comes to this key, the caches have its place.
+            let segment = leaf.heads().segment(head);
+            leaf.heads().prefetch(segment);
+            leaf.prefetch_slots(segment);
+            self.single.push(Some(Single { head, held }));
             return Ok(());
         }
-        let mut leaf = leaf;
+        self.single.push(None);
+        let bounds = SearchRange::new(*range);
+        let (mut leaf, _) = self.hold_leaf_at(&bounds.start(Direction::Ascending))?;
         while bounds.end_in(leaf, locked)? == leaf.count()
             && let Some(next) = leaf.next()
         {
@@ -262,8 +365,15 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     }
 
     /// Where a key is in a held leaf, or where it belongs in one that has room for it: the index in
-    /// `leaves`, and that in the leaf. `None` as in [`leaf_of`](Self::leaf_of).
-    fn room_for(&mut self, probe: &SearchKey<'_, S>) -> Option<(usize, SearchResult)> {
+    /// `leaves`, and that in the leaf. `None` as in [`leaf_of`](Self::leaf_of). `within` is the
+    /// number of the range of the key, if that is known.
+    fn room_for(&mut self, within: Option<usize>, probe: &SearchKey<'_, S>) -> Option<Place> {
+        if let Some(within) = within {
+            let (held, at) = self.place_of(within, probe)?;
+            if at.is_ok() || !self.leaves[held].span.leaf.is_full() {
+                return Some((held, at));
+            }
+        }
         let mut splits = 0;
         loop {
             let found = self.tree.retry(|| self.find(&Position::At(*probe)));
@@ -303,6 +413,8 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             Ok(lock) => (right, lock),
             Err(Restart) => unreachable!("no other thread has the new leaf yet"),
         };
+        self.has_split = true;
+        self.last.set(None);
         let (right, lock) = self.tree.split_leaf(found.leaf, at, under, probe, lock);
         self.add(right, lock);
         for half in [held, self.leaves.len() - 1] {
@@ -326,20 +438,23 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     /// The head of a key, and where it is or belongs, as by [`room_for`](Self::room_for). All user
     /// code that may panic runs here, before anything is changed. (A leaf may have been split,
     /// which no other thread can tell.)
-    fn search(&mut self, key: &S::Key) -> Option<(u64, usize, SearchResult)> {
-        let probe = SearchKey::new(key);
-        let (held, at) = self.room_for(&probe)?;
-        Some((probe.head, held, at))
+    fn search(&mut self, within: Option<usize>, key: &S::Key) -> Option<(u64, Place)> {
+        let probe = match within {
+            Some(within) => self.probe(within, key),
+            None => SearchKey::new(key),
+        };
+        Some((probe.head, self.room_for(within, &probe)?))
     }
 
     /// Stores a value where `search` has found its key, with the stored key that came with it, if
     /// one did. Returns what it replaces.
     fn store(
         &mut self,
-        (head, held, at): (u64, usize, SearchResult),
+        (head, (held, at)): (u64, Place),
         key: &mut Option<S::Key>,
         new: Taken<S>,
     ) -> Option<Taken<S>> {
+        self.last.set(None);
         let held = &mut self.leaves[held];
         held.changed = true;
         let leaf = held.span.leaf;
@@ -366,17 +481,32 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             }
         }
     }
+
+    /// Takes out what is at a place.
+    fn take_at(&mut self, place: Place) -> Option<Taken<S>> {
+        let (held, at) = place;
+        let at = at.ok()?;
+        self.last.set(None);
+        let held = &mut self.leaves[held];
+        let leaf = held.span.leaf;
+        let entry = leaf.entry(at);
+        leaf.remove(at);
+        self.growth -= 1;
+        held.changed = true;
+        held.removed = Some(entry.key);
+        Some(Taken {
+            key: Some(entry.key),
+            value: entry.value,
+        })
+    }
 }
 
 impl<S: Spec> ShownParts<S::Key, S::Value> for HeldLeaves<'_, S> {
-    fn get_with(&self, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
-        let probe = SearchKey::new(key);
-        let Some(leaf) = self.leaf_of(&probe) else {
+    fn get_with(&self, within: usize, key: &S::Key, read: &mut dyn FnMut(&S::Value)) -> bool {
+        let Some((held, Ok(at))) = self.place_of(within, &self.probe(within, key)) else {
             return false;
         };
-        let Ok(at) = find_in(leaf, &probe) else {
-            return false;
-        };
+        let leaf = self.leaves[held].span.leaf;
         // SAFETY: the value is in a leaf that this thread has locked.
         unsafe { leaf.values()[at].load().with(read) };
         true
@@ -420,40 +550,31 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
 
     fn put(
         &mut self,
+        within: usize,
         key: &mut Option<S::Key>,
         value: &mut Option<S::Value>,
     ) -> Option<Change<Taken<S>, ()>> {
-        let place = self.search(key.as_ref()?)?;
+        let place = self.search(Some(within), key.as_ref()?)?;
         let value = Packed::new(value.take()?);
         let old = self.store(place, key, Taken { key: None, value });
         Some(old.map_or(Change::Added(()), Change::Took))
     }
 
-    fn take(&mut self, key: &S::Key) -> Option<Taken<S>> {
-        let probe = SearchKey::new(key);
-        let leaf = self.leaf_of(&probe)?;
-        let at = find_in(leaf, &probe).ok()?;
-        let held = self.index_of(leaf)?;
-        let entry = leaf.entry(at);
-        leaf.remove(at);
-        self.growth -= 1;
-        let held = &mut self.leaves[held];
-        held.changed = true;
-        held.removed = Some(entry.key);
-        Some(Taken {
-            key: Some(entry.key),
-            value: entry.value,
-        })
+    fn take(&mut self, within: usize, key: &S::Key) -> Option<Taken<S>> {
+        let place = self.place_of(within, &self.probe(within, key))?;
+        self.take_at(place)
     }
 
     fn take_added(&mut self, key: &S::Key, (): ()) -> Option<Taken<S>> {
-        self.take(key)
+        let probe = SearchKey::new(key);
+        let held = self.leaf_of(&probe)?;
+        self.take_at((held, find_in(self.leaves[held].span.leaf, &probe)))
     }
 
     fn put_back(&mut self, key: &mut Option<S::Key>, taken: Taken<S>) -> Option<Taken<S>> {
         // It stays there if the search panics or finds no place.
         self.loose.push(taken);
-        let place = self.search(key.as_ref()?)?;
+        let place = self.search(None, key.as_ref()?)?;
         let taken = self.loose.pop()?;
         self.store(place, key, taken)
     }
@@ -475,15 +596,9 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
             drop(lock);
         }
         self.tree.len.add(self.growth);
-        for Taken { key, value } in taken.into_iter().chain(self.loose) {
-            // SAFETY: this thread alone has unlinked them, or has never linked them.
-            unsafe {
-                if let Some(key) = key {
-                    key.retire(self.guard);
-                }
-                value.retire(self.guard);
-            }
-        }
+        let unlinked = taken.into_iter().chain(self.loose).filter(Taken::owns);
+        // SAFETY: this thread alone has unlinked them, or has never linked them.
+        unsafe { self.guard.defer_each(unlinked, |taken| taken.free()) };
         for key in underfull {
             // SAFETY: the key was in a leaf after this thread was pinned.
             unsafe { key.search(|probe| self.tree.rebalance(&probe, self.guard)) };

@@ -412,7 +412,7 @@ impl<K: Ord + Clone, V, C: Container<K, V>> Drop for TakenOut<'_, K, V, C> {
 }
 
 impl<K: Ord + Clone, V, C: Container<K, V>> ShownParts<K, V> for TakenOut<'_, K, V, C> {
-    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+    fn get_with(&self, _: usize, key: &K, read: &mut dyn FnMut(&V)) -> bool {
         let part = self.parts.get(index_of(&self.parts, |part| part.low, key));
         part.is_some_and(|part| part.taken.get(key).map(read).is_some())
     }

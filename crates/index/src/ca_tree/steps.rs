@@ -247,7 +247,7 @@ fn try_for_a_while<C>(base: &BaseNode<C>) -> Option<BaseGuard<'_, C>> {
 }
 
 impl<K: Ord + Clone, V, H, C: Container<K, V>> ShownParts<K, V> for HeldBases<'_, K, V, H, C> {
-    fn get_with(&self, key: &K, read: &mut dyn FnMut(&V)) -> bool {
+    fn get_with(&self, _: usize, key: &K, read: &mut dyn FnMut(&V)) -> bool {
         let index = index_of(&self.bases, |(place, _)| place.low, key);
         let (_, base) = &self.bases[index];
         base.container.get(key).map(read).is_some()
@@ -272,6 +272,7 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_,
 
     fn put(
         &mut self,
+        _: usize,
         key: &mut Option<K>,
         value: &mut Option<V>,
     ) -> Option<Change<Self::Taken, ()>> {
@@ -284,14 +285,14 @@ impl<K: Ord + Clone, V, H, C: Container<K, V>> HeldParts<K, V> for HeldBases<'_,
         })
     }
 
-    fn take(&mut self, key: &K) -> Option<Self::Taken> {
+    fn take(&mut self, _: usize, key: &K) -> Option<Self::Taken> {
         let (stored, value) = self.container_mut(key).remove_entry(key)?;
         self.count(-1);
         Some((Some(stored), Some(value)))
     }
 
     fn take_added(&mut self, key: &K, (): ()) -> Option<Self::Taken> {
-        self.take(key)
+        self.take(0, key)
     }
 
     fn put_back(&mut self, key: &mut Option<K>, taken: Self::Taken) -> Option<Self::Taken> {

@@ -133,7 +133,7 @@ impl<S: Spec> StoredKey<S> {
 
     /// Whether stored keys have memory to free.
     #[inline]
-    fn owns() -> bool {
+    pub fn owns() -> bool {
         let is_word = S::Head::OWN_PACKING.is_none() && Packed::<S::Key>::is_word();
         !S::HEAD_IS_KEY && !is_word
     }

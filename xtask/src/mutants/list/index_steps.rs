@@ -186,4 +186,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: hostile("lfca_tree"),
         hangs: false,
     },
+    Mutant {
+        name: "steps_of_b_tree_remember_a_place_that_has_moved",
+        file: "crates/index/src/b_tree/steps.rs",
+        original: "        self.last.set(None);\n        let held = &mut self.leaves[held];\n        held.changed = true;",
+        replacement: "        let held = &mut self.leaves[held];\n        held.changed = true;",
+        why: "A step looks at a key, stores another one before it in its leaf, and then overwrites a neighbour.",
+        checker: STEPS,
+        hangs: false,
+    },
+    Mutant {
+        name: "steps_of_b_tree_remember_a_leaf_that_was_split",
+        file: "crates/index/src/b_tree/steps.rs",
+        original: "        self.has_split = true;\n",
+        replacement: "",
+        why: "A key that a split has moved to the right is not found any more by the step, or stored twice.",
+        checker: STEPS,
+        hangs: false,
+    },
 ];
