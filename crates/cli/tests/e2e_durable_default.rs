@@ -3,6 +3,7 @@
 mod support;
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use support::{Server, failure};
@@ -42,6 +43,8 @@ fn data_is_kept_in_the_state_directory_unless_it_is_switched_off() {
         let shown = format!("{}\r\n", kept.display());
         assert!(client.text("config get dir").ends_with(&shown));
         assert!(client.text("waitaof 1 0 0").starts_with("*2\r\n:1"));
+        let mode = kept.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "others can read it");
         server.signal("KILL");
         server.wait();
     }

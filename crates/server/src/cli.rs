@@ -247,6 +247,8 @@ fn recover(config: &StoreConfig, persistence: &Persistence) -> Result<Store, Ope
     let keys: usize = store.databases().map(Database::len).sum();
     tracing::info!(
         keys,
+        tables = store.tables().len(),
+        mailboxes = store.mailboxes().count(),
         records = recovered.records,
         directory = %persistence.directory().display(),
         "recovered"

@@ -6,8 +6,9 @@ use crate::log_keep::LogKeep;
 use crate::server::Shared;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -198,7 +199,12 @@ impl Persistence {
     /// [`DirectoryError`]. Nothing was changed.
     pub fn open(directory: &Path, arguments: &PersistArgs) -> Result<Self, DirectoryError> {
         let path = directory.to_path_buf();
-        fs::create_dir_all(directory).map_err(|source| DirectoryError::Make { path, source })?;
+        // As the specification of XDG's directories has it: for the user alone.
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory);
+        made.map_err(|source| DirectoryError::Make { path, source })?;
         let sync = match arguments.durability {
             Durability::No => None,
             Durability::Always | Durability::EverySecond => Some(Duration::from_secs(1)),
