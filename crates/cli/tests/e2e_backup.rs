@@ -11,6 +11,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use support::resp::{Connection, bulk, elements, encode};
 use support::{Server, run};
 
+/// Ends the threads of a test, also when it fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn kept(directory: &Path, arguments: &[&str]) -> Server {
     let directory = directory.to_str().expect("a path of text");
     Server::tremula(&[&["--dir", directory], arguments].concat())
@@ -95,6 +104,7 @@ fn a_backup_of_a_running_server_has_all_that_was_acknowledged() {
                 }
             });
         }
+        let ended = Ends(&ends);
         for backup in 0..BACKUPS {
             let least: Vec<u64> = acknowledged
                 .iter()
@@ -126,7 +136,7 @@ fn a_backup_of_a_running_server_has_all_that_was_acknowledged() {
                 );
             }
         }
-        ends.store(true, Ordering::Relaxed);
+        drop(ended);
     });
     let written: u64 = acknowledged
         .iter()

@@ -15,6 +15,15 @@ fn config() -> Config {
     Config::default().segment_bytes(1024).prepared(0)
 }
 
+/// Ends the threads of a test, also when it fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn sequence(number: u64) -> Sequence {
     Sequence::new(number)
 }
@@ -139,6 +148,7 @@ fn copies_of_a_log_that_is_written_and_cut_are_whole() {
                 log.truncate_below(sequence(kept)).unwrap();
             }
         });
+        let ended = Ends(&ends);
         for _ in 0..COPIES {
             let target = tempfile::tempdir().unwrap();
             let durable = log.durable();
@@ -166,42 +176,58 @@ fn copies_of_a_log_that_is_written_and_cut_are_whole() {
                 Err(error) => panic!("{error}"),
             }
         }
-        ends.store(true, Ordering::Relaxed);
+        drop(ended);
         writer.join().unwrap();
     });
     assert!(cut < COPIES, "no copy was made");
 }
 
+/// A copy is made exactly if a check finds nothing, of a log that was closed and of one that was
+/// not, and has what the check has found to be whole.
 #[test]
 fn no_damage_is_copied_unnoticed() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 24);
-    let names: Vec<_> = fs::read_dir(directory.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some() || path.ends_with("CLOSED"))
-        .collect();
-    assert!(names.len() > 2, "{names:?}");
-    let whole = content(&entries(directory.path()));
-    let (mut refused, mut harmless) = (0, 0);
-    for path in names {
-        let bytes = fs::read(&path).unwrap();
-        for at in (0..bytes.len()).step_by(7) {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x10;
-            fs::write(&path, damaged).unwrap();
-            let target = tempfile::tempdir().unwrap();
-            match copy(directory.path(), target.path(), Sequence::FIRST, None) {
-                Ok(_) => {
-                    harmless += 1;
-                    assert_eq!(content(&entries(target.path())), whole, "{at}");
+    let files = || -> Vec<_> {
+        fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some() || path.ends_with("CLOSED"))
+            .collect()
+    };
+    for step in [13, 17] {
+        assert!(files().len() > 1, "{:?}", files());
+        let (mut refused, mut whole) = (0, 0);
+        for path in files() {
+            let bytes = fs::read(&path).unwrap();
+            for at in (0..bytes.len()).step_by(step) {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 0x10;
+                fs::write(&path, damaged).unwrap();
+                let target = tempfile::tempdir().unwrap();
+                let copied = copy(directory.path(), target.path(), Sequence::FIRST, None);
+                let report = inspect::check(directory.path()).unwrap();
+                match (copied, &report.damage) {
+                    (Ok(copied), None) => {
+                        whole += 1;
+                        assert_eq!(copied.tail, report.tail());
+                        let expected = content(&entries(directory.path()));
+                        assert_eq!(content(&entries(target.path())), expected, "{at}");
+                    }
+                    (Err(error), Some(_)) => {
+                        refused += 1;
+                        let told = error.to_string();
+                        assert!(told.contains("is damaged at offset"), "{told}");
+                    }
+                    (copied, damage) => panic!("{path:?} at {at}: {copied:?}, {damage:?}"),
                 }
-                Err(_) => refused += 1,
             }
+            fs::write(&path, bytes).unwrap();
         }
-        fs::write(&path, bytes).unwrap();
+        assert!(refused > 20 && whole > 20, "{refused}, {whole}");
+        // The second time as if the process had been killed.
+        let _ = fs::remove_file(directory.path().join("CLOSED"));
     }
-    assert!(refused > 100 && harmless > 100, "{refused}, {harmless}");
 }
 
 #[test]

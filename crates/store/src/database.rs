@@ -304,6 +304,46 @@ impl Database {
         removed
     }
 
+    /// Stores values under their keys, and removes the keys that come without one, all as one
+    /// atomic step and in their order.
+    ///
+    /// If the engine is not [transactional](tremula_index::Facts::transactional), each key is a
+    /// step of its own.
+    pub fn change_together(&self, effects: &mut Effects<'_>, changes: Vec<(Key, Option<Value>)>) {
+        let Some(steps) = self.steps().filter(|_| changes.len() > 1) else {
+            for (key, value) in changes {
+                match value {
+                    Some(value) => drop(self.insert(effects, key, value)),
+                    None => drop(self.remove(effects, &key)),
+                }
+            }
+            return;
+        };
+        let keys: Vec<Key> = changes.iter().map(|(key, _)| key.clone()).collect();
+        let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
+        let mut changes = Some(changes);
+        steps.atomically(&ranges, &mut |step| {
+            let mut noted = Vec::new();
+            for (key, value) in changes.take().unwrap_or_default() {
+                match value {
+                    Some(value) => {
+                        if effects.are_logged() {
+                            noted.push(What::Put(key.clone(), value.clone()));
+                        }
+                        step.insert(key, value);
+                    }
+                    None => {
+                        if step.remove(&key) && effects.are_logged() {
+                            noted.push(What::Delete(key));
+                        }
+                    }
+                }
+            }
+            effects.step(self.number, noted);
+        });
+        effects.submit();
+    }
+
     /// Visits every entry, ascending, in batches; each batch is of one moment.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Key, &Value) -> ControlFlow<()>) {
         self.index

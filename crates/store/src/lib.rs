@@ -10,6 +10,7 @@ mod eviction;
 mod kept_mail;
 mod key;
 mod keyspace;
+pub mod local;
 mod mailboxes;
 mod recover;
 mod small_bytes;

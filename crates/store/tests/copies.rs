@@ -13,6 +13,15 @@ use tremula_store::{
 
 const SEGMENT: u64 = 4 << 10;
 
+/// Ends the threads of a test, also when it fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(directory: &Path, keep: Keep) -> (Store, Folder, Arc<FileLog>) {
@@ -85,6 +94,7 @@ fn a_copy_of_a_store_that_is_written_and_saved_is_whole() {
                 log.truncate_below(saved.needed).expect("a shorter log");
             }
         });
+        let ended = Ends(&ends);
         for number in 0..COPIES {
             let least = durable.load(Ordering::Relaxed);
             let target = place.path().join(number.to_string());
@@ -98,7 +108,7 @@ fn a_copy_of_a_store_that_is_written_and_saved_is_whole() {
             assert_eq!(half(b"a"), half(b"z"), "half of a step");
             assert!(half(b"a") >= least, "{} of {least}", half(b"a"));
         }
-        ends.store(true, Ordering::Relaxed);
+        drop(ended);
         writer.join().expect("the writer ends");
         saver.join().expect("the saver ends");
     });

@@ -10,6 +10,8 @@ pub use tremula_mailbox as mailbox;
 pub use tremula_papers as papers;
 #[cfg(feature = "shard")]
 pub use tremula_shard as shard;
+#[cfg(feature = "store")]
+pub use tremula_store as store;
 pub use tremula_sync as sync;
 #[cfg(feature = "table")]
 pub use tremula_table as table;
@@ -24,3 +26,5 @@ pub use tremula_index::{
     LfcaTree, LfcaTreeMap, Locked, LockedMap, Masstree, MasstreeMap, NotSorted, OlcBTree,
     OlcBTreeMap, OrderedIndex, OrderedMap, OrderedSet, Shape, UnknownEngine, Update,
 };
+#[cfg(feature = "store")]
+pub use tremula_store::local::{DurableMap, LocalStore as Store};

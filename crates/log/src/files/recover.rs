@@ -135,8 +135,7 @@ fn find_closed(disk: &dyn Disk, segment: Option<&Segment>) -> Result<Closed, Ope
         offset: 0,
         what: what.to_owned(),
     };
-    let closed = read_closed(disk)?
-        .ok_or_else(|| damage("the note of the last close is not what was written"))?;
+    let closed = read_closed(disk)?.ok_or_else(|| damage("it has gone"))?;
     match segment {
         None => Err(damage("the log has lost all its segments").into()),
         Some(segment) if segment.head.id != closed.id => {
@@ -146,17 +145,22 @@ fn find_closed(disk: &dyn Disk, segment: Option<&Segment>) -> Result<Closed, Ope
     }
 }
 
-/// The note that the log was closed, if there is one and it is whole.
-pub(crate) fn read_closed(disk: &dyn Disk) -> Result<Option<Closed>, Failure> {
+/// The note that the log was closed, if there is one.
+pub(crate) fn read_closed(disk: &dyn Disk) -> Result<Option<Closed>, OpenError> {
     let failed = |source| Failure::new("read", disk.path(CLOSED), source);
     let file = match disk.open(CLOSED) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(failed(error).into()),
     };
     let mut bytes = [0; CLOSED_BYTES + 1];
     let read = file.read_at(&mut bytes, 0).map_err(failed)?;
-    Ok(Closed::decode(&bytes[..read]))
+    let closed = Closed::decode(&bytes[..read]).ok_or_else(|| Damage {
+        path: disk.path(CLOSED),
+        offset: 0,
+        what: "the note of the last close is not what was written".to_owned(),
+    })?;
+    Ok(Some(closed))
 }
 
 /// Reads every frame, and says where they end; `None` for a new log.
