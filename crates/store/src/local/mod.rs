@@ -270,7 +270,7 @@ impl LocalStore {
     /// and values that are appended to. A write is on its way to the disk at once if it goes
     /// through a map; others by [`Store::forward`], and within a tenth of a second.
     ///
-    /// Tables and mailboxes are not kept.
+    /// Tables are kept too; mailboxes are not.
     #[must_use]
     pub fn keyspace(&self) -> &Store {
         &self.0.shared.store
