@@ -155,10 +155,10 @@ pub fn copy(
     to: Option<Sequence>,
 ) -> Result<Copied, CopyError> {
     let disk = OsDisk::open(target)?;
-    for attempt in 0..ATTEMPTS {
+    for _ in 0..ATTEMPTS {
         let until = to.map_or(Until::End, Until::Sequence);
         let mut copying = Walk::new(directory, until, Some(&disk));
-        match copying.run(from, attempt == 0) {
+        match copying.run(from) {
             Ok(copied) => {
                 drop(disk);
                 let report = inspect::check(target)?;
@@ -201,14 +201,14 @@ pub fn last_at(directory: &Path, point: Point) -> Result<Reached, CopyError> {
         Point::Sequence(sequence) => Until::Sequence(sequence),
         Point::Time(time) => Until::Time(micros(time)),
     };
-    for attempt in 0..ATTEMPTS {
+    for _ in 0..ATTEMPTS {
         let mut walk = Walk::new(directory, until, None);
         let from = match walk.begin_at() {
             Ok(from) => from,
             Err(Interrupted::Cut) => continue,
             Err(Interrupted::Failed(error)) => return Err(error),
         };
-        match walk.run(from, attempt == 0) {
+        match walk.run(from) {
             Ok(copied) => {
                 let last = copied.tail.next.before();
                 let is_untimed = copied.written.is_none() && copied.tail.next > copied.first;
@@ -224,7 +224,8 @@ pub fn last_at(directory: &Path, point: Point) -> Result<Reached, CopyError> {
                     is_end: !walk.is_cut,
                 });
             }
-            Err(Interrupted::Cut) => {}
+            // The segment in which it was to begin was cut in between.
+            Err(Interrupted::Cut | Interrupted::Failed(CopyError::Missing { .. })) => {}
             Err(Interrupted::Failed(error)) => return Err(error),
         }
     }
@@ -319,16 +320,12 @@ impl<'a> Walk<'a> {
         Ok(firsts.first().copied().unwrap_or(Sequence::FIRST))
     }
 
-    /// Walks from the segment that has this record. Only the first attempt may find that there is
-    /// none: later ones find a log that was cut.
-    fn run(&mut self, from: Sequence, is_first: bool) -> Result<Copied, Interrupted> {
+    /// Walks from the segment that has this record.
+    fn run(&mut self, from: Sequence) -> Result<Copied, Interrupted> {
         let closed = read_closed(&self.source)?;
         let firsts = self.segments()?;
         let after = firsts.partition_point(|first| *first <= from);
         let (Some(begin), Some(last)) = (after.checked_sub(1), firsts.last().copied()) else {
-            if !is_first {
-                return Err(Interrupted::Cut);
-            }
             return Err(self.missing(from, &firsts, Sequence::NONE));
         };
         let first = firsts[begin];

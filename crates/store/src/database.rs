@@ -309,7 +309,11 @@ impl Database {
     ///
     /// If the engine is not [transactional](tremula_index::Facts::transactional), each key is a
     /// step of its own.
-    pub fn change_together(&self, effects: &mut Effects<'_>, changes: Vec<(Key, Option<Value>)>) {
+    pub fn change_together(
+        &self,
+        effects: &mut Effects<'_>,
+        mut changes: Vec<(Key, Option<Value>)>,
+    ) {
         let Some(steps) = self.steps().filter(|_| changes.len() > 1) else {
             for (key, value) in changes {
                 match value {
@@ -319,6 +323,8 @@ impl Database {
             }
             return;
         };
+        // The step goes from key to key. Of two changes of a key the later one stays the later one.
+        changes.sort_by(|(one, _), (other, _)| one.cmp(other));
         let keys: Vec<Key> = changes.iter().map(|(key, _)| key.clone()).collect();
         let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
         let mut changes = Some(changes);

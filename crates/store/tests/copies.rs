@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 use tremula_log::{Config as LogConfig, FileLog, Keep, Log, Sequence};
 use tremula_store::{
     Direction, Engine, Folder, Key, KeyRange, LOG_FOLDER, Point, Store, StoreConfig, Value, backup,
@@ -92,6 +93,7 @@ fn a_copy_of_a_store_that_is_written_and_saved_is_whole() {
             while !ends.load(Ordering::Relaxed) {
                 let saved = store.save(&folder).expect("a snapshot");
                 log.truncate_below(saved.needed).expect("a shorter log");
+                thread::sleep(Duration::from_millis(2));
             }
         });
         let ended = Ends(&ends);

@@ -22,7 +22,7 @@ use tremula_log::{CopyError, Point, Sequence, copy, last_at};
 pub const LOG_FOLDER: &str = "log";
 
 /// How often a copy begins anew because its snapshot is too old. Each time a newer one was made.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 20;
 
 /// Bytes that are read and written at once.
 const BUFFER: usize = 1 << 20;
@@ -205,10 +205,12 @@ impl Copying<'_> {
             return Err(CopyStoreError::NoStore(self.directory.to_owned()));
         }
         let target = Target::begin(target)?;
-        for attempt in 1.. {
+        for _ in 0..ATTEMPTS {
             match self.attempt(&target) {
                 // A newer snapshot was made meanwhile, so that the log was cut.
-                Err(CopyStoreError::Log(CopyError::Missing { .. })) if attempt < ATTEMPTS => {
+                Err(CopyStoreError::Log(CopyError::Missing { from, first, .. }))
+                    if from < first =>
+                {
                     target.clear()?;
                 }
                 Ok(copied) => {
@@ -218,7 +220,7 @@ impl Copying<'_> {
                 Err(error) => return Err(error),
             }
         }
-        unreachable!("the last attempt returns")
+        Err(CopyError::TooSlow { path: log }.into())
     }
 
     fn attempt(&self, target: &Target) -> Result<CopiedStore, CopyStoreError> {
