@@ -10,10 +10,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use mimalloc::MiMalloc;
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tremula_server::cli::ServeArgs;
 use tremula_server::settings::{self, SettingsError};
+use tremula_server::transfer::{self, ExportArgs, ImportArgs, TransferError};
 use tremula_sync::counting_allocator::CountingAllocator;
 
 #[global_allocator]
@@ -38,6 +40,10 @@ enum Command {
     Backup(backup::Backup),
     /// Make a directory for serve from a backup, as it was at its end or at some time before.
     Restore(backup::Restore),
+    /// Import keys and values from a file of Redis, or from a Redis server, into a directory.
+    Import(ImportArgs),
+    /// Export keys and values of a directory, or of a server, as lines.
+    Export(ExportArgs),
     /// Check, print and repair a log in files that no server has open.
     #[command(subcommand)]
     Log(log::Log),
@@ -103,6 +109,21 @@ fn read_again(command: &clap::Command) -> Result<ServeArgs, SettingsError> {
     }
 }
 
+/// Prints why it failed, if it did.
+fn ended(result: Result<(), TransferError>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of the output has seen enough.
+        Err(TransferError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn run(
     cli: Cli,
     values: Vec<(String, String)>,
@@ -126,6 +147,14 @@ fn run(
         }
         Command::Backup(command) => Ok(backup::run_backup(&command)),
         Command::Restore(command) => Ok(backup::run_restore(&command)),
+        Command::Import(arguments) => {
+            let (mut out, mut errors) = (io::stdout(), io::stderr());
+            Ok(ended(transfer::import(&arguments, &mut out, &mut errors)))
+        }
+        Command::Export(arguments) => {
+            let (mut out, mut errors) = (BufWriter::new(io::stdout()), io::stderr());
+            Ok(ended(transfer::export(&arguments, &mut out, &mut errors)))
+        }
         Command::Log(command) => Ok(log::run(command)),
         Command::Lab { arguments } => {
             let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();

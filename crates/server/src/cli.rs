@@ -5,7 +5,9 @@ use crate::listen::{Listen, ListenArgs};
 use crate::load::{self, LoadArgs, LoadError};
 use crate::logs::{self, LogArgs, LogError};
 use crate::persist::{DirectoryError, PersistArgs, Persistence};
+use crate::service::Service;
 use crate::settings::SettingsError;
+use crate::startup::Startup;
 use crate::{Config, Server, StartError};
 use clap::ArgAction;
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
@@ -184,6 +186,7 @@ fn serve(
         .term_bounds(arguments.limits.terms.bounds())
         .eviction(Some(memory.eviction()))
         .quotas(quotas.mailboxes(), quotas.cursors());
+    let service = Service::from_environment();
     let directory = arguments
         .persist
         .directory(arguments.listen.port, |name| env::var_os(name))?;
@@ -194,13 +197,14 @@ fn serve(
             if let Some((_, value)) = settings.iter_mut().find(|(name, _)| name == "dir") {
                 *value = directory.display().to_string();
             }
+            service.status("reading the log");
             let opened = Persistence::open(directory, &arguments.persist)?;
             Some(Arc::new(opened))
         }
         None => None,
     };
     let store = Arc::new(match &persistence {
-        Some(persistence) => recover(&stored, persistence)?,
+        Some(persistence) => recover(&stored, persistence, &service)?,
         None => Store::new(&stored)?,
     });
     let config = Config {
@@ -229,7 +233,9 @@ fn serve(
     warn_if_exposed(&server, arguments.protected_mode);
     announce(&server, engine, threads, directory.as_deref()).map_err(Failure::Print)?;
     tracing::info!(address = %server.listening(), %engine, threads, "ready");
+    service.ready(&format!("serving on {}", server.listening()));
     server.run(stop);
+    service.stopping("making everything durable");
     if let Some(persistence) = &persistence {
         persistence.close(&store)?;
     }
@@ -238,9 +244,16 @@ fn serve(
 }
 
 /// The store as it was when the server ended.
-fn recover(config: &StoreConfig, persistence: &Persistence) -> Result<Store, OpenError> {
+fn recover(
+    config: &StoreConfig,
+    persistence: &Persistence,
+    service: &Service,
+) -> Result<Store, OpenError> {
     let (folder, log) = (persistence.folder(), persistence.log());
-    let (store, recovered) = Store::recover(config, log, folder, &mut |_| ())?;
+    let mut startup = Startup::new(service, folder, &*log);
+    let recovered = Store::recover(config, log, folder, &mut |progress| startup.show(progress));
+    startup.end();
+    let (store, recovered) = recovered?;
     for damaged in &recovered.damaged {
         tracing::warn!("a snapshot is not used: {damaged}");
     }

@@ -65,12 +65,18 @@ impl Server {
 
     /// Starts a real `redis-server` without persistence and waits until it answers.
     pub(crate) fn redis() -> Self {
+        Self::redis_with(&[])
+    }
+
+    /// The same with more settings.
+    pub(crate) fn redis_with(settings: &[&str]) -> Self {
         // Another process may take the port in between; then this tries another port.
         for _ in 0..20 {
             let address = free_address();
             let mut child = Command::new("redis-server")
                 .args(["--port", &address.port().to_string()])
                 .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
+                .args(settings)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .spawn()
@@ -80,7 +86,15 @@ impl Server {
                 if child.try_wait().expect("its status").is_some() {
                     break;
                 }
-                if TcpStream::connect(address).is_ok() {
+                // Not another process that took the port first.
+                let is_this = |_| {
+                    let mut client = resp::Connection::new(address);
+                    client.send(&resp::encode(&["info", "server"]));
+                    let info = client.reply_or_end().unwrap_or_default();
+                    let own = format!("process_id:{}\r\n", child.id());
+                    String::from_utf8_lossy(&info).contains(&own)
+                };
+                if TcpStream::connect(address).is_ok_and(is_this) {
                     return Self {
                         child,
                         address,

@@ -9,6 +9,7 @@ mod cut;
 mod flags;
 mod globs;
 mod load;
+mod rdb;
 mod replies;
 mod requests;
 mod session;
@@ -18,6 +19,7 @@ mod token;
 pub use flags::flags;
 pub use globs::globs;
 pub use load::load;
+pub use rdb::rdb;
 pub use replies::replies;
 pub use requests::requests;
 pub use session::session;
@@ -48,5 +50,5 @@ mod tests {
         };
     }
 
-    replayed!(flags, globs, load, replies, requests, session, tls);
+    replayed!(flags, globs, load, rdb, replies, requests, session, tls);
 }

@@ -270,7 +270,7 @@ impl LocalStore {
     /// and values that are appended to. A write is on its way to the disk at once if it goes
     /// through a map; others by [`Store::forward`], and within a tenth of a second.
     ///
-    /// Tables are kept too; mailboxes are not.
+    /// Tables are kept too, and mailboxes that were made durable.
     #[must_use]
     pub fn keyspace(&self) -> &Store {
         &self.0.shared.store

@@ -12,6 +12,14 @@ const fn checker(package: &'static str, target: &'static str, filter: &'static s
     }
 }
 
+/// The reader of Redis's files.
+const RDB: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-server",
+    target: Target::Lib,
+    filter: "rdb::",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "log_is_cut_below_what_it_keeps",
@@ -56,6 +64,42 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        let all = Folder::new(self.directory).snapshots()?;\n        let from = all.last().map_or(Ok(Sequence::FIRST), |path| Folder::begins(path))?;\n        let log = self.directory.join(LOG_FOLDER);\n        let copied = copy(&log, &target.path.join(LOG_FOLDER), from, self.to);\n        let snapshots = self.snapshots(target, &mut damaged)?;\n",
         why: "A snapshot that was made meanwhile has seen what the copied log has not.",
         checker: checker("tremula-store", "copies", "written_and_saved"),
+        hangs: false,
+    },
+    Mutant {
+        name: "rdb_length_of_two_bytes_is_cut",
+        file: "crates/server/src/rdb/read.rs",
+        original: "            1 => Length::Bytes(u64::from(low) << 8 | u64::from(self.byte()?)),\n",
+        replacement: "            1 => Length::Bytes(u64::from(low) << 7 | u64::from(self.byte()?)),\n",
+        why: "Strings of 64 bytes and more end elsewhere, and the file is taken for damaged.",
+        checker: RDB,
+        hangs: false,
+    },
+    Mutant {
+        name: "rdb_expiry_is_forgotten",
+        file: "crates/server/src/rdb/read.rs",
+        original: "                    expires = Some(u64::from_le_bytes(self.bytes()?));\n",
+        replacement: "                    self.skip(8)?;\n",
+        why: "Keys that were to expire stay for ever, and nobody is told.",
+        checker: RDB,
+        hangs: false,
+    },
+    Mutant {
+        name: "rdb_checksum_is_not_compared",
+        file: "crates/server/src/rdb/read.rs",
+        original: "        if found != 0 && found != expected {\n",
+        replacement: "        if found == 0 && found != expected && self.version > NEWEST {\n",
+        why: "Damage within a value is imported.",
+        checker: RDB,
+        hangs: false,
+    },
+    Mutant {
+        name: "rdb_copies_of_compressed_strings_begin_elsewhere",
+        file: "crates/server/src/rdb/lzf.rs",
+        original: "usize::from(take(&mut from)?)) + 1;\n",
+        replacement: "usize::from(take(&mut from)?)) + 2;\n",
+        why: "Compressed strings are other strings.",
+        checker: RDB,
         hangs: false,
     },
     Mutant {

@@ -1,0 +1,283 @@
+//! A client of a Redis server: calls, and a full copy as a replica gets it.
+
+use super::TransferError;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How long the server may be silent. It says something every second while it writes a copy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest line of a reply, and the most elements of one.
+const MOST_LINE: u64 = 64 << 10;
+const MOST_ELEMENTS: usize = 1 << 20;
+/// The longest string of a reply, as Redis takes by default.
+const MOST_STRING: u64 = 512 << 20;
+
+/// Where a server is: `redis://[[user]:password@]host[:port]`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    port: u16,
+    user: Option<String>,
+    password: Option<String>,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.shown())
+    }
+}
+
+impl Address {
+    /// The address without the password.
+    pub(super) fn shown(&self) -> String {
+        format!("redis://{}:{}", self.host, self.port)
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A password is not repeated in the error.
+        let wrong = || "it is not redis://[[user]:password@]host[:port]".to_owned();
+        let rest = text.strip_prefix("redis://").ok_or_else(wrong)?;
+        let (access, place) = match rest.rsplit_once('@') {
+            Some((access, place)) => (Some(access), place),
+            None => (None, rest),
+        };
+        let place = place.strip_suffix('/').unwrap_or(place);
+        let (host, port) = match place
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'))
+        {
+            Some((host, port)) => (host, port.strip_prefix(':')),
+            None => match place.rsplit_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (place, None),
+            },
+        };
+        let port = port.map_or(Ok(6379), |port| port.parse().map_err(|_| wrong()))?;
+        if host.is_empty() || host.contains(['/', ':', ' ']) && !place.starts_with('[') {
+            return Err(wrong());
+        }
+        let access = access.map(|access| access.split_once(':').unwrap_or(("", access)));
+        let (user, password) = access.unzip();
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            user: user.filter(|user| !user.is_empty()).map(str::to_owned),
+            password: password.map(str::to_owned),
+        })
+    }
+}
+
+/// What a server replies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    Line(String),
+    Error(String),
+    Text(Vec<u8>),
+    Nothing,
+    Many(Vec<Self>),
+}
+
+/// A connection to a server.
+pub(super) struct Client {
+    from: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// Connects, and logs in if the address has a password.
+    pub(super) fn connect(address: &Address) -> Result<Self, TransferError> {
+        let from = address.shown();
+        let broken = |error: std::io::Error| TransferError::Server {
+            from: from.clone(),
+            what: format!("cannot connect: {error}"),
+        };
+        let stream = TcpStream::connect((&*address.host, address.port)).map_err(broken)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
+        let mut client = Self {
+            stream: BufReader::with_capacity(256 << 10, stream),
+            from,
+        };
+        if let Some(password) = &address.password {
+            let mut login = vec!["AUTH"];
+            login.extend(address.user.as_deref());
+            login.push(password);
+            client.call(&login)?;
+        }
+        Ok(client)
+    }
+
+    pub(super) fn wrong(&self, what: impl Into<String>) -> TransferError {
+        TransferError::Server {
+            from: self.from.clone(),
+            what: what.into(),
+        }
+    }
+
+    fn broken(&self, error: &std::io::Error) -> TransferError {
+        let silent = [std::io::ErrorKind::WouldBlock, std::io::ErrorKind::TimedOut];
+        if silent.contains(&error.kind()) {
+            return self.wrong(format!("it is silent for {} seconds", PATIENCE.as_secs()));
+        }
+        self.wrong(format!("the connection broke: {error}"))
+    }
+
+    /// Sends a command. Several may be under way.
+    pub(super) fn send<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Result<(), TransferError> {
+        let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+        for argument in arguments {
+            let argument = argument.as_ref();
+            bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            bytes.extend_from_slice(argument);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        let sent = self.stream.get_mut().write_all(&bytes);
+        sent.map_err(|error| self.broken(&error))
+    }
+
+    /// A command's reply, which is no error.
+    pub(super) fn call<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Result<Reply, TransferError> {
+        self.send(arguments)?;
+        match self.reply()? {
+            Reply::Error(text) => {
+                let name = arguments.first().map_or(&b""[..], AsRef::as_ref);
+                Err(self.wrong(format!("{}: {text}", name.escape_ascii())))
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    /// The next reply.
+    pub(super) fn reply(&mut self) -> Result<Reply, TransferError> {
+        self.reply_at(0)
+    }
+
+    fn reply_at(&mut self, depth: usize) -> Result<Reply, TransferError> {
+        let line = self.line()?;
+        let (kind, rest) = line.split_at_checked(1).unwrap_or(("", ""));
+        let number = rest.parse::<i64>();
+        match (kind, number) {
+            ("+" | ":", _) => Ok(Reply::Line(rest.to_owned())),
+            ("-", _) => Ok(Reply::Error(rest.to_owned())),
+            ("$" | "*", Ok(-1)) => Ok(Reply::Nothing),
+            ("$", Ok(length)) => {
+                let length = u64::try_from(length)
+                    .ok()
+                    .filter(|long| *long <= MOST_STRING);
+                let length =
+                    length.ok_or_else(|| self.wrong(format!("a string of {rest} bytes")))?;
+                self.text(length).map(Reply::Text)
+            }
+            ("*", Ok(count)) if depth < 4 => {
+                let count = usize::try_from(count)
+                    .ok()
+                    .filter(|count| *count <= MOST_ELEMENTS);
+                let count = count.ok_or_else(|| self.wrong(format!("a list of {rest}")))?;
+                let mut elements = Vec::new();
+                for _ in 0..count {
+                    elements.push(self.reply_at(depth + 1)?);
+                }
+                Ok(Reply::Many(elements))
+            }
+            _ => Err(self.wrong(format!("a reply that is none: {line:?}"))),
+        }
+    }
+
+    fn line(&mut self) -> Result<String, TransferError> {
+        let mut line = Vec::new();
+        let read = (&mut self.stream)
+            .take(MOST_LINE)
+            .read_until(b'\n', &mut line);
+        read.map_err(|error| self.broken(&error))?;
+        if line.pop() != Some(b'\n') {
+            return Err(self.wrong("the connection ended, or a line is too long"));
+        }
+        line.pop_if(|byte| *byte == b'\r');
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    fn text(&mut self, length: u64) -> Result<Vec<u8>, TransferError> {
+        let mut text = Vec::new();
+        let read = (&mut self.stream).take(length + 2).read_to_end(&mut text);
+        let read = read.map_err(|error| self.broken(&error))?;
+        if read as u64 != length + 2 {
+            return Err(self.wrong("the connection ended"));
+        }
+        text.truncate(text.len() - 2);
+        Ok(text)
+    }
+
+    /// Asks for a full copy, as a replica does. Returns what the copy can be read from, and its
+    /// length.
+    pub(super) fn full_copy(mut self) -> Result<(impl Read, u64), TransferError> {
+        self.call(&["PING"])?;
+        // Without the capability of a copy whose length is not known before.
+        self.call(&["REPLCONF", "listening-port", "0"])?;
+        match self.call(&["PSYNC", "?", "-1"])? {
+            Reply::Line(line) if line.starts_with("FULLRESYNC ") => {}
+            other => return Err(self.wrong(format!("no full copy but {other:?}"))),
+        }
+        // Empty lines say that the server is still at it.
+        let line = loop {
+            let line = self.line()?;
+            if !line.is_empty() {
+                break line;
+            }
+        };
+        let length = line
+            .strip_prefix('$')
+            .and_then(|length| length.parse().ok());
+        match length {
+            Some(length) => Ok((self.stream, length)),
+            None => Err(self.wrong(format!("no copy but {line:?}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_host_and_perhaps_more() {
+        let address = |text: &str| text.parse::<Address>();
+        let made = |host: &str, port, user: Option<&str>, password: Option<&str>| {
+            Ok(Address {
+                host: host.to_owned(),
+                port,
+                user: user.map(str::to_owned),
+                password: password.map(str::to_owned),
+            })
+        };
+        assert_eq!(address("redis://a"), made("a", 6379, None, None));
+        assert_eq!(address("redis://a.b:7/"), made("a.b", 7, None, None));
+        assert_eq!(
+            address("redis://:p@[::1]:7"),
+            made("::1", 7, None, Some("p"))
+        );
+        assert_eq!(
+            address("redis://u:p@x@a"),
+            made("a", 6379, Some("u"), Some("p@x"))
+        );
+        for text in [
+            "",
+            "a",
+            "http://a",
+            "redis://",
+            "redis://a:b",
+            "redis://a/1",
+            "redis://:s@a:x",
+        ] {
+            let refused = address(text).unwrap_err();
+            assert!(!refused.contains(":s@"), "{refused}");
+        }
+        assert!(!format!("{:?}", address("redis://:secret@a")).contains("secret"));
+    }
+}
