@@ -218,9 +218,16 @@ fn every_message_is_delivered_once_over_a_restart() {
         are_sent.store(true, Ordering::Release);
     });
     drop((post, store));
+    let (_empty, no_snapshots) = new_folder();
+    let store = open(&log, &no_snapshots);
+    let post = store.mailboxes().get(&name(0)).expect("it is there");
+    let from_log = receive(&store, &post, usize::MAX, false);
+    drop((post, store));
     let store = open(&log, &folder);
     let post = store.mailboxes().get(&name(0)).expect("it is there");
-    delivered.extend(receive(&store, &post, usize::MAX, true));
+    let left = receive(&store, &post, usize::MAX, true);
+    assert_eq!(from_log, left, "the log and the snapshots disagree");
+    delivered.extend(left);
     for sender in 0..SENDERS {
         let its = delivered.iter().filter(|message| **message >> 16 == sender);
         let its: Vec<u32> = its.map(|message| message & 0xffff).collect();

@@ -74,15 +74,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "store_snapshots_rows_before_their_tables",
-        file: "crates/store/src/disk/write.rs",
-        original: "        end(out, written, TABLES, &mut self.ordered)?;\n        end(out, written, ROWS, &mut self.rows)\n",
-        replacement: "        end(out, written, ROWS, &mut self.rows)?;\n        end(out, written, TABLES, &mut self.ordered)\n",
-        why: "Rows that are loaded before their table are dropped.",
-        checker: tables("what_was_done_to_tables"),
-        hangs: false,
-    },
-    Mutant {
         name: "store_cuts_the_rows_of_a_long_key",
         file: "crates/store/src/effects/tables.rs",
         original: "        let after = before + (all.len() - left.len());\n",
