@@ -104,7 +104,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "store_numbers_messages_outside_the_lock",
         file: "crates/store/src/kept_mail.rs",
         original: "        effects.mail(changes.map(|change| self.mail(change)).collect());\n        messages[..sent].iter().cloned().for_each(send);\n",
-        replacement: "        let changes = changes.map(|change| self.mail(change)).collect();\n        messages[..sent].iter().cloned().for_each(send);\n        drop(kept);\n        tremula_sync::thread::yield_now();\n        effects.mail(changes);\n",
+        replacement: "        let changes = changes.map(|change| self.mail(change)).collect();\n        messages[..sent].iter().cloned().for_each(send);\n        drop(kept);\n        std::thread::sleep(std::time::Duration::from_micros(50));\n        effects.mail(changes);\n",
         why: "The log has messages in another order than the mailbox, and a restart loses some.",
         checker: mailboxes("delivered_once"),
         hangs: false,
