@@ -1,6 +1,7 @@
 //! Copies of a store's directory: while it is written and saved, and of its past.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -160,6 +161,9 @@ fn every_state_that_the_log_keeps_is_restored() {
     assert!(log.first() > Sequence::FIRST, "nothing was cut");
     let segments = log.stats().segments;
     assert!((KEPT..4 * KEPT).contains(&segments), "{segments} segments");
+    // What a directory holds is for its user alone.
+    let made = std::fs::metadata(place.path().join("1")).expect("it is there");
+    assert_eq!(made.permissions().mode() & 0o777, 0o700);
     // What was cut is named.
     let target = place.path().join("cut");
     let told = restore(&live, &target, Point::Sequence(states[3].0)).expect_err("it was cut");

@@ -26,8 +26,8 @@ pub struct ExportArgs {
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     pub directory: Option<PathBuf>,
 
-    /// A server: redis://[[user]:password@]host[:port]. Keys that are written meanwhile may be
-    /// missing, or come twice
+    /// A server: redis://HOST, redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT. Keys that are
+    /// written meanwhile may be missing, or come twice
     #[arg(long, value_name = "URL", value_parser = |text: &str| text.parse::<Address>())]
     pub from: Option<Address>,
 

@@ -28,8 +28,8 @@ pub struct ImportArgs {
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     pub file: Option<PathBuf>,
 
-    /// A server: redis://[[user]:password@]host[:port]. It sends a copy of the moment when it was
-    /// asked, as to a replica
+    /// A server: redis://HOST, redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT. It sends a
+    /// copy of the moment when it was asked, as to a replica
     #[arg(long, value_name = "URL", value_parser = |text: &str| text.parse::<Address>())]
     pub from: Option<Address>,
 }

@@ -9,7 +9,7 @@
 use super::folder::Folder;
 use super::format::{BLOCK_HEAD_BYTES, END, HEAD_BYTES, block_head, read_head};
 use super::read::{check, end_of_file, fill, read_block, read_end};
-use super::{FileFailure, SnapshotError};
+use super::{FileFailure, SnapshotError, make_private};
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -363,7 +363,7 @@ impl Target {
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(path).map_err(failure("make the directory"))?;
+                make_private(path).map_err(failure("make the directory"))?;
                 false
             }
             Err(error) => return Err(failure("read")(error).into()),

@@ -21,7 +21,9 @@ mod read;
 mod replay;
 mod write;
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tremula_log::{ReadError, Stopped};
@@ -32,6 +34,11 @@ pub use folder::{Folder, Saved};
 pub(crate) use read::{Loaded, load};
 pub(crate) use replay::replay;
 pub(crate) use write::write;
+
+/// Makes a directory for this user alone, and those above it, if they are missing.
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
 
 /// Something that the system refused to do with a snapshot's file.
 #[derive(Debug, Error)]

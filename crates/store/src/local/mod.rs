@@ -20,10 +20,11 @@ pub use map::{DurableMap, MapError, Range, WriteBatch};
 pub use values::Json;
 pub use values::{BadValue, DurableValue};
 
-use crate::disk::{Folder, LOG_FOLDER, SaveError, Saved};
+use crate::disk::{Folder, LOG_FOLDER, SaveError, Saved, make_private};
 use crate::effects::DATABASES;
 use crate::store::{OpenError, Store, StoreConfig};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -133,6 +134,15 @@ impl LocalOptions {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LocalError {
+    /// It cannot be made.
+    #[error("cannot make the directory {}: {source}", path.display())]
+    Make {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// The log in it cannot be opened: it is in use, cannot be written, is damaged or of a newer
     /// version.
     #[error(transparent)]
@@ -142,7 +152,7 @@ pub enum LocalError {
     Store(#[from] OpenError),
     /// The system refused a thread.
     #[error("cannot start the thread that makes snapshots: {0}")]
-    Thread(#[source] std::io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// A directory that keeps what a program stores, and the [`Store`] over it. Clones are handles of
@@ -193,8 +203,8 @@ struct Shared {
 }
 
 impl LocalStore {
-    /// Opens the directory with the default [options](LocalOptions), and makes it if it is missing.
-    /// Reads all of it: O(bytes), on all cores.
+    /// Opens the directory with the default [options](LocalOptions), and makes it, for this user
+    /// alone, if it is missing. Reads all of it: O(bytes), on all cores.
     ///
     /// # Errors
     ///
@@ -221,6 +231,10 @@ impl LocalStore {
             .segment_bytes(options.segment_bytes)
             .sync_every(sync)
             .keep(options.keep);
+        make_private(directory).map_err(|source| LocalError::Make {
+            path: directory.to_owned(),
+            source,
+        })?;
         let log = Arc::new(FileLog::open(directory.join(LOG_FOLDER), &config)?);
         let folder = Folder::new(directory);
         let config = StoreConfig::new(options.engine);
