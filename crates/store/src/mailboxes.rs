@@ -148,7 +148,7 @@ impl Mailboxes {
     }
 
     /// Makes a mailbox that is kept, if the store has a log: with its messages, in their order. A
-    /// message that was received and not [delivered](Lease::delivered) is there again.
+    /// message that was received and not delivered is there again.
     ///
     /// # Errors
     ///
@@ -528,7 +528,7 @@ fn message_of(transfer: Transfer) -> Value {
 }
 
 /// One connection's lease of a mailbox's receiving end. Dropping it gives the end back, with the
-/// messages that were not [delivered](Self::delivered) in front.
+/// messages that were not delivered in front.
 pub struct Lease {
     post: Arc<Post>,
     /// `Some` until the lease is dropped.

@@ -29,7 +29,7 @@ impl Error for BadValue {
 /// A value that can be kept, as bytes.
 ///
 /// `Vec<u8>`, `String`, integers (little-endian, of their own length), floats, `bool` and `()` have
-/// it. With the feature `serde`, [`Json`] has it for every type with serde's traits. For another
+/// it. With the feature `serde`, `Json` has it for every type with serde's traits. For another
 /// format, implement it for a type of your own:
 ///
 /// ```
