@@ -268,6 +268,23 @@ fn snapshots_and_durability_are_asked_for() {
     assert_eq!(number(&mut server.connect(), "n"), 3);
 }
 
+/// One snapshot follows the other if the log grows so quickly.
+#[test]
+fn snapshots_follow_the_log() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = kept(directory.path(), &["--snapshot-every", "4kb"]);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert_eq!(
+            client.text(&format!("set k {}", "v".repeat(8192))),
+            "+OK\r\n"
+        );
+        eventually("a snapshot has it", || {
+            figure(&mut client, "rdb_changes_since_last_save") == "0"
+        });
+    }
+}
+
 /// A client that waits for replicas, of which there are none, and leaves is not kept.
 #[test]
 fn who_leaves_while_he_waits_for_the_disk_is_let_go() {

@@ -349,7 +349,8 @@ pub(crate) async fn keep(server: &Arc<Shared>) {
         ticks.tick().await;
         server.store.forward();
         let now = Instant::now();
-        if persistence.wants_snapshot() && now >= not_before && persistence.begin_save() {
+        let may = || persistence.last_save().succeeded || now >= not_before;
+        if persistence.wants_snapshot() && may() && persistence.begin_save() {
             not_before = now + AGAIN;
             save_apart(&server.store, persistence);
         }
