@@ -259,13 +259,20 @@ fn snapshots_and_durability_are_asked_for() {
     let last = figure(&mut client, "log_last_effect");
     assert_eq!(figure(&mut client, "log_durable_effect"), last);
     assert_eq!(client.text("client durability default"), "+OK\r\n");
+    // What somebody has written who does not wait is on the disk before a reader sees it who does.
+    let mut reader = server.connect();
+    assert_eq!(reader.text("client durability always"), "+OK\r\n");
+    assert_eq!(client.text("incr n"), ":3\r\n");
+    let last = figure(&mut client, "log_last_effect");
+    assert_eq!(reader.text("get n"), "$1\r\n3\r\n");
+    assert_eq!(figure(&mut client, "log_durable_effect"), last);
     assert_eq!(client.text("config set appendfsync always"), "+OK\r\n");
     assert_eq!(figure(&mut client, "log_durability"), "always");
-    assert_eq!(client.text("incr n"), ":3\r\n");
+    assert_eq!(client.text("incr n"), ":4\r\n");
     server.signal("KILL");
     server.wait();
     let server = kept(directory.path(), &[]);
-    assert_eq!(number(&mut server.connect(), "n"), 3);
+    assert_eq!(number(&mut server.connect(), "n"), 4);
 }
 
 /// One snapshot follows the other if the log grows so quickly.

@@ -22,11 +22,11 @@ const AGAIN: Checker = durable("what_was_written_is_there_again");
 /// Threads that write the same keys, and snapshots meanwhile.
 const THREADS: Checker = durable("what_threads_write_at_once");
 
-/// Whose histories go over kills of the server.
-const OVER_KILLS: Checker = Checker {
+/// Asks what is on the disk, and kills servers.
+const DURABLE: Checker = Checker {
     flavour: Flavour::Plain,
     package: "tremula-cli",
-    target: Target::Test("e2e_histories_over_kills"),
+    target: Target::Test("e2e_durable"),
     filter: "",
 };
 
@@ -172,7 +172,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "            if durability == Durability::Always && ",
         replacement: "            if durability == Durability::No && ",
         why: "A write that was acknowledged with `always` is gone after a kill.",
-        checker: OVER_KILLS,
+        checker: DURABLE,
         hangs: false,
     },
     Mutant {
@@ -181,7 +181,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "                self.server.store.forward();\n            }\n            let durability",
         replacement: "                self.server.store.forward();\n            } else {\n                return self.send_now().await;\n            }\n            let durability",
         why: "A client has read a value with `always` that is gone after a kill.",
-        checker: OVER_KILLS,
+        checker: DURABLE,
         hangs: false,
     },
 ];
