@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -271,14 +271,21 @@ fn a_function_may_wait_for_other_shards_of_another_kind_only() {
         let shards = Arc::new(Shards::start(config, |_| 0).unwrap());
         let keys = keys(&shards);
         let inner = Arc::clone(&shards);
+        // If the result were there already, the function would get it.
+        let may_end = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&may_end);
         let waits = shards.call(keys[0], move |_| {
-            let other = inner.call_async(keys[1], async |count| {
-                turns(1).await;
+            let other = inner.call_async(keys[1], async move |count| {
+                while !ends.load(Ordering::SeqCst) {
+                    turns(1).await;
+                }
                 *count
             });
             other.wait()
         });
-        assert_eq!(waits.wait(), Ok(Err(CallError::OnWorker)), "{config:?}");
+        let outcome = waits.wait();
+        may_end.store(true, Ordering::SeqCst);
+        assert_eq!(outcome, Ok(Err(CallError::OnWorker)), "{config:?}");
         let another = Shards::start(Config::default(), |_| ()).unwrap();
         let waits = another.call(0, move |()| {
             shards
