@@ -3,7 +3,7 @@
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
 
-const fn store(target: Target, filter: &'static str) -> Checker {
+pub(super) const fn store(target: Target, filter: &'static str) -> Checker {
     Checker {
         flavour: Flavour::Plain,
         package: "tremula-store",

@@ -1,16 +1,8 @@
 //! Bugs to plant in what is kept of tables and mailboxes, and in where it is kept.
 
+use super::store::store;
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
-
-const fn store(target: Target, filter: &'static str) -> Checker {
-    Checker {
-        flavour: Flavour::Plain,
-        package: "tremula-store",
-        target,
-        filter,
-    }
-}
 
 const fn tables(filter: &'static str) -> Checker {
     store(Target::Test("durable_tables"), filter)
