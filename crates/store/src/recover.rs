@@ -40,7 +40,8 @@ impl Store {
     /// log has behind it. From now on it writes to the log.
     ///
     /// The connections that owned tables are gone: each of these tables goes to its heir or is
-    /// deleted. Terms in tables have at most 256 MiB, whatever their bounds.
+    /// deleted. Terms in tables have at most 256 MiB, in memory and in the external term format,
+    /// whatever their bounds.
     ///
     /// Reads on all cores. O(n), and O(records behind the snapshot).
     ///

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use tremula_table::term::{Bounds, OutOfBounds};
 use tremula_table::{
-    Access, Kind, MatchSpec, Options, Problem, Table, Tables, Term, WriteConcurrency,
+    Access, Heir, Kind, MatchSpec, Options, Problem, Table, Tables, Term, WriteConcurrency,
 };
 
 fn term(text: &str) -> Term {
@@ -95,6 +95,63 @@ fn what_is_refused_changes_nothing() {
                 .is_err()
         );
         assert_eq!(table.tab2list().unwrap(), rows, "{kind}");
+    }
+}
+
+/// An atom takes 16 bytes in a term, and up to a thousand where it is written out, as in a log.
+#[test]
+fn what_is_too_long_when_it_is_written_out_is_refused() {
+    const LIMIT: usize = 100_000;
+    let atom = |letter: &str| term(&format!("'{}'", letter.repeat(255)));
+    let atoms = |count| Term::list(vec![atom("\u{10348}"); count]);
+    for kind in Kind::ALL {
+        let tables = Tables::bounded(Bounds {
+            bytes: LIMIT,
+            depth: 100,
+        });
+        let owner = tables.owner();
+        let options = || Options::new().kind(kind).access(Access::Public);
+        let table = owner.create("t", options()).unwrap();
+        let heir = |count| {
+            Some(Heir {
+                pid: owner.pid().clone(),
+                data: atoms(count),
+            })
+        };
+        table.insert_row((1, atoms(90))).unwrap();
+        table.set_heir(heir(90)).unwrap();
+        let before = table.tab2list().unwrap();
+        let (one, place) = (Term::from(1), Term::from(2));
+        let mut refused = vec![
+            table.insert_row((2, atoms(110))).err(),
+            table
+                .insert_new(Term::tuple([Term::from(2), atoms(110)]))
+                .err(),
+            table.set_heir(heir(110)).err(),
+            owner
+                .create("other", options().heir(owner.pid().clone(), atoms(110)))
+                .err(),
+        ];
+        if !kind.is_bag() {
+            let update = Term::tuple([place, atoms(110)]);
+            refused.push(table.update_element(&one, &update).err());
+        }
+        if kind != Kind::Bag {
+            let twice = spec("[{{'$1', '$2'}, [], [{{'$1', {{'$2', '$2'}}}}]}]");
+            refused.push(table.select_replace(&twice).err());
+        }
+        for (at, error) in refused.into_iter().enumerate() {
+            let error = error.unwrap_or_else(|| panic!("{kind}: {at} was taken"));
+            let expected = Problem::OutOfBounds(OutOfBounds::External { limit: LIMIT });
+            assert_eq!(error.problem, expected, "{kind}: {at}");
+        }
+        assert_eq!(table.tab2list().unwrap(), before, "{kind}");
+        // A range that is too long to write out goes key by key.
+        let long = Term::tuple([term("const"), atoms(110)]);
+        let greater = Term::tuple([term("'<'"), term("'$1'"), long]);
+        let clause = Term::tuple([term("{'$1', '_'}"), Term::list([greater]), term("[true]")]);
+        let spec = MatchSpec::compile(&Term::list([clause])).unwrap();
+        assert_eq!(table.select_delete(&spec), Ok(1), "{kind}");
     }
 }
 

@@ -193,6 +193,10 @@ impl Shared {
             .heir
             .take()
             .filter(|heir| tables.has_owner(&heir.pid));
+        if let Some(heir) = &heir {
+            let checked = tables.bounds().check_kept(&heir.data);
+            checked.map_err(|error| wrong(error.into()))?;
+        }
         Ok(Self {
             layout: Layout {
                 key_position: options.keypos - 1,
@@ -467,6 +471,10 @@ impl Table {
         let shared = &*self.shared;
         let is_there = |heir: &Heir| self.tables.has_owner(&heir.pid);
         let heir = heir.map(|heir| heir.filter(is_there));
+        if let Some(Some(heir)) = &heir {
+            let checked = shared.bounds.check_kept(&heir.data);
+            checked.map_err(|error| BadArgument::new("setopts", 2, error.into()))?;
+        }
         let mut its_heir = shared.heir.lock();
         notes.step(|notes| {
             if let Some(heir) = &heir {

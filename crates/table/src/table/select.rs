@@ -9,7 +9,7 @@ use super::search::{Keys, Search};
 use super::store::Span;
 use super::traversal::Action;
 use super::{Kept, Kind, Table};
-use crate::match_spec::{MatchSpec, Matcher, Returns};
+use crate::match_spec::{KeyInterval, MatchSpec, Matcher, Returns};
 use crate::term::{Atom, Term};
 
 /// A search for all results.
@@ -147,10 +147,15 @@ impl Table {
             return Ok(0);
         }
         let _guard = self.enter(function)?;
+        let mut fits = Ok(());
         let replaced = self.change_rows(notes, key, &mut |rows| {
             let mut made = Vec::with_capacity(rows.len());
             made.extend(rows.iter().map(|row| matcher.run(row)));
-            if matcher.reached().is_some() {
+            fits = made.iter().try_for_each(|made| match made {
+                Some(Term::Tuple(row)) => self.shared.bounds.check_row(row),
+                _ => Ok(()),
+            });
+            if matcher.reached().is_some() || fits.is_err() {
                 return 0;
             }
             let mut count = 0;
@@ -166,6 +171,7 @@ impl Table {
             count
         });
         within_bounds(matcher, function)?;
+        fits.map_err(|error| BadArgument::new(function, 2, error.into()))?;
         Ok(replaced)
     }
 
@@ -303,6 +309,10 @@ impl Table {
         let Some((size, intervals)) = whole.filter(|(size, _)| shared.row_sizes.are(*size)) else {
             return Ok(None);
         };
+        let fits = |interval: &KeyInterval| shared.bounds.check_kept(&interval.to_term()).is_ok();
+        if !intervals.iter().all(fits) {
+            return Ok(None);
+        }
         let mut step = self.enter_step(notes, function)?;
         if !shared.row_sizes.are(size) {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! The greatest size and depth of terms that are kept.
 
 use super::extent::Extent;
+use super::external::{MOST_A_BYTE, is_longer};
 use super::{Term, Tuple};
 use thiserror::Error;
 
@@ -21,7 +22,8 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most [bytes](Term::heap_bytes) of a term; shared parts count in full.
+    /// The most [bytes](Term::heap_bytes) of a term; shared parts count in full. What a
+    /// table keeps has no more in the external term format either, where each atom is written out.
     pub bytes: usize,
     /// The greatest [depth](Term::depth) of a term.
     pub depth: usize,
@@ -50,9 +52,32 @@ impl Bounds {
         self.check_extent(term.extent())
     }
 
+    /// Refuses a row that a table must not keep. Takes constant time for rows of up to a
+    /// hundredth of the bound; O(n) for larger ones.
     #[inline]
     pub(crate) fn check_row(&self, row: &Tuple) -> Result<(), OutOfBounds> {
-        self.check_extent(row.extent())
+        let extent = row.extent();
+        self.check_extent(extent)?;
+        self.check_external(extent, || Term::Tuple(row.clone()))
+    }
+
+    /// Refuses what a table must not keep besides its rows, such as the term for its heir.
+    pub(crate) fn check_kept(&self, term: &Term) -> Result<(), OutOfBounds> {
+        self.check(term)?;
+        self.check_external(term.extent(), || term.clone())
+    }
+
+    #[inline]
+    fn check_external(
+        &self,
+        extent: Extent,
+        term: impl FnOnce() -> Term,
+    ) -> Result<(), OutOfBounds> {
+        let most = extent.bytes().saturating_mul(MOST_A_BYTE);
+        if most > self.bytes as u64 && is_longer(&term(), self.bytes) {
+            return Err(OutOfBounds::External { limit: self.bytes });
+        }
+        Ok(())
     }
 
     #[inline]
@@ -89,6 +114,14 @@ pub enum OutOfBounds {
         /// Its size.
         bytes: u64,
         /// The greatest size.
+        limit: usize,
+    },
+    /// The external form of what is to be kept is too long.
+    #[error(
+        "a term of more than {limit} bytes in the external term format, where each atom is written out; the limit is {limit}"
+    )]
+    External {
+        /// The most bytes.
         limit: usize,
     },
     /// The term is nested too deep.

@@ -1,6 +1,7 @@
 //! Visits the terms inside a term, without recursion.
 
 use super::{Elements, Term};
+use std::ops::ControlFlow;
 use std::slice;
 
 /// The immediate inner terms of a term, in order: a list's tail comes last, and the key of a map's
@@ -56,13 +57,25 @@ impl<'a> Inside<'a> {
 /// Visits a term and all its inner terms, each before its own inner terms. `visit` also gets
 /// whether the term is in a key of a map.
 pub(super) fn visit_all<'a>(term: &'a Term, mut visit: impl FnMut(&'a Term, bool)) {
+    let all = |term, in_key| {
+        visit(term, in_key);
+        ControlFlow::Continue(())
+    };
+    let _: ControlFlow<()> = visit_while(term, all);
+}
+
+/// As [`visit_all`], until `visit` breaks.
+pub(super) fn visit_while<'a>(
+    term: &'a Term,
+    mut visit: impl FnMut(&'a Term, bool) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let mut open: Vec<(Inside<'a>, bool)> = Vec::new();
-    visit(term, false);
+    visit(term, false)?;
     let (mut inside, mut within_key) = (Inside::of(term), false);
     loop {
         while let Some((term, is_key)) = inside.next() {
             let in_key = within_key || is_key;
-            visit(term, in_key);
+            visit(term, in_key)?;
             if term.holds_terms() {
                 open.push((inside, within_key));
                 (inside, within_key) = (Inside::of(term), in_key);
@@ -70,7 +83,7 @@ pub(super) fn visit_all<'a>(term: &'a Term, mut visit: impl FnMut(&'a Term, bool
         }
         match open.pop() {
             Some(outer) => (inside, within_key) = outer,
-            None => return,
+            None => return ControlFlow::Continue(()),
         }
     }
 }

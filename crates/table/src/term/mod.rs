@@ -17,6 +17,7 @@
 //! | `limits` | limits for terms from outside |
 //! | `inside` | visiting the inner terms of a term |
 //! | `extent`, `size` | the size and the depth that a term carries |
+//! | `external` | how long the external form of a row is |
 //! | `bounds` | the greatest size and depth of terms that are kept |
 //! | `reclaim` | dropping |
 //! | `traits` | implementations that several types share |
@@ -52,6 +53,7 @@ mod equal;
 mod etf;
 mod exact;
 mod extent;
+mod external;
 mod float;
 mod fun;
 mod hash;
