@@ -7,6 +7,7 @@ mod clients;
 mod commands;
 mod connection;
 mod descriptors;
+mod expirer;
 mod extended;
 mod figures;
 #[cfg(any(test, fuzzing))]

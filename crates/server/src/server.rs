@@ -12,6 +12,7 @@ use crate::clients::Admission;
 use crate::commands;
 use crate::connection::Served;
 use crate::descriptors::{self, TooFew};
+use crate::expirer;
 use crate::gather::Peer;
 use crate::keeper::{self, TICK};
 use crate::limits::Limits;
@@ -172,6 +173,7 @@ impl Server {
             tokio::select! {
                 () = accept::accept(&listeners, &workers, &shared) => (),
                 () = keeper::keep(&shared) => (),
+                () = expirer::keep(&shared) => (),
                 () = memory::keep_tidy(&shared, true) => (),
                 () = persist::keep(&shared) => (),
                 () = stop => (),

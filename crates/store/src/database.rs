@@ -1,10 +1,12 @@
 //! One database: an index that is read by anyone, and written with [`Effects`] only.
 
+use crate::deadlines::{Deadlines, Timed};
 use crate::effects::Effects;
 use crate::effects::record::What;
-use crate::{Key, Value};
+use crate::{Expiry, Key, Value};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transactional, Update};
+use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tremula_sync::reclaim;
 
 /// One database: keys in order, each with a value.
@@ -13,9 +15,16 @@ use tremula_sync::reclaim;
 /// operation on one key is linearizable, and so are [`remove_range`](Self::remove_range) and the
 /// operations on several keys at once, if the engine is
 /// [transactional](tremula_index::Facts::transactional); otherwise these are a step for each key.
+///
+/// A key whose value [has expired](Value::has_expired) is not there, although its removal may come
+/// later: no read and no decision sees it.
 pub struct Database {
     number: u8,
     index: Box<dyn OrderedIndex<Key, Value>>,
+    deadlines: Deadlines,
+    /// Whether keys expire: not while the log is applied, in which a key's time may change after it
+    /// has come.
+    expires: AtomicBool,
 }
 
 /// Turns at freeing garbage in one [`Database::tidy`]. A turn frees a quarter of the garbage at
@@ -25,7 +34,27 @@ const TURNS: usize = 24;
 /// Reading.
 impl Database {
     pub(crate) fn new(number: u8, index: Box<dyn OrderedIndex<Key, Value>>) -> Self {
-        Self { number, index }
+        let deadlines = Deadlines::new();
+        Self {
+            number,
+            index,
+            deadlines,
+            expires: AtomicBool::new(true),
+        }
+    }
+
+    /// Lets keys expire from now on, or not.
+    pub(crate) fn let_expire(&self, expires: bool) {
+        self.expires.store(expires, Relaxed);
+    }
+
+    #[inline]
+    fn is_alive(&self, value: &Value) -> bool {
+        value.expiry().is_none_or(|expiry| !self.is_over(expiry))
+    }
+
+    fn is_over(&self, expiry: Expiry) -> bool {
+        expiry.is_over() && self.expires.load(Relaxed)
     }
 
     /// The engine's name.
@@ -37,44 +66,63 @@ impl Database {
     /// If `key` is present, calls `read` once with its value. Returns whether it did.
     #[inline]
     pub fn get_with(&self, key: &Key, read: &mut dyn FnMut(&Value)) -> bool {
-        self.index.get_with(key, read)
+        let mut is_there = false;
+        self.index.get_with(key, &mut |value| {
+            if self.is_alive(value) {
+                is_there = true;
+                read(value);
+            }
+        });
+        is_there
     }
 
     /// The value under `key`.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Value> {
-        self.index.get(key)
+        self.index.get(key).filter(|value| self.is_alive(value))
     }
 
     /// Whether `key` is present.
     #[inline]
     #[must_use]
     pub fn contains_key(&self, key: &Key) -> bool {
-        self.index.contains_key(key)
+        self.get_with(key, &mut |_| ())
     }
 
     /// The entry with the smallest key.
     #[must_use]
     pub fn first(&self) -> Option<(Key, Value)> {
-        self.index.first()
+        self.alive_from(self.index.first(), |key| self.index.next(key))
     }
 
     /// The entry with the largest key.
     #[must_use]
     pub fn last(&self) -> Option<(Key, Value)> {
-        self.index.last()
+        self.alive_from(self.index.last(), |key| self.index.prev(key))
     }
 
     /// The entry with the smallest key strictly above `key`.
     #[must_use]
     pub fn next(&self, key: &Key) -> Option<(Key, Value)> {
-        self.index.next(key)
+        self.alive_from(self.index.next(key), |key| self.index.next(key))
     }
 
     /// The entry with the largest key strictly below `key`.
     #[must_use]
     pub fn prev(&self, key: &Key) -> Option<(Key, Value)> {
-        self.index.prev(key)
+        self.alive_from(self.index.prev(key), |key| self.index.prev(key))
+    }
+
+    /// This entry, or the first one behind it that has not expired.
+    fn alive_from(
+        &self,
+        mut entry: Option<(Key, Value)>,
+        behind: impl Fn(&Key) -> Option<(Key, Value)>,
+    ) -> Option<(Key, Value)> {
+        while let Some((key, _)) = entry.take_if(|(_, value)| !self.is_alive(value)) {
+            entry = behind(&key);
+        }
+        entry
     }
 
     /// Appends to `out` copies of the first `limit` entries of `range`, as of one moment.
@@ -85,20 +133,63 @@ impl Database {
         limit: usize,
         out: &mut Vec<(Key, Value)>,
     ) {
+        let before = out.len();
+        let mut wanted = limit;
+        loop {
+            self.index.scan(range, direction, wanted, out);
+            let copied = out.len() - before;
+            let mut at = 0;
+            out.retain(|(_, value)| {
+                at += 1;
+                at <= before || self.is_alive(value)
+            });
+            // Seldom: some had expired. All anew, with more, so that the entries are of one moment.
+            let is_short = out.len() - before < limit.min(copied);
+            if !is_short || copied < wanted {
+                out.truncate(before + limit);
+                return;
+            }
+            out.truncate(before);
+            wanted = wanted.saturating_mul(2);
+        }
+    }
+
+    /// As [`scan`](Self::scan), with the keys that have expired and are not removed yet.
+    pub(crate) fn scan_all(
+        &self,
+        range: KeyRange<'_, Key>,
+        direction: Direction,
+        limit: usize,
+        out: &mut Vec<(Key, Value)>,
+    ) {
         self.index.scan(range, direction, limit, out);
     }
 
     /// What `range` is at one moment, if the engine can say; without waiting for writers, if it is
-    /// `aspen`.
+    /// `aspen`. Keys that have expired and are not removed yet are in it.
     #[must_use]
     pub fn snapshot(&self, range: KeyRange<'_, Key>) -> Option<Snapshot<Key, Value>> {
         self.steps().map(|steps| steps.snapshot(range))
     }
 
-    /// The number of keys: exact when nobody writes.
+    /// The number of keys: exact when nobody writes. Those that have expired count until they are
+    /// removed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// The number of keys that will expire: exact when nobody writes.
+    #[must_use]
+    pub fn expiring(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// When the next keys expire: up to `most` times, the earliest first. O(most).
+    #[must_use]
+    pub fn next_expiries(&self, most: usize) -> Vec<Expiry> {
+        let entries = self.deadlines.behind(None, most);
+        entries.iter().map(Timed::expiry).collect()
     }
 
     /// Whether there is no key.
@@ -130,7 +221,14 @@ impl Database {
         let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
         steps.atomically(&ranges, &mut |step| {
             for (at, key) in keys.iter().enumerate() {
-                if !step.get_with(key, &mut |value| show(at, Some(value))) {
+                let mut is_shown = false;
+                step.get_with(key, &mut |value| {
+                    if self.is_alive(value) {
+                        is_shown = true;
+                        show(at, Some(value));
+                    }
+                });
+                if !is_shown {
                     show(at, None);
                 }
             }
@@ -147,7 +245,9 @@ impl Database {
     /// Stores `value` under `key`, and returns the value that it replaced.
     #[inline]
     pub fn insert(&self, effects: &mut Effects<'_>, key: Key, value: Value) -> Option<Value> {
-        if !effects.are_logged() {
+        // If another thread is just giving the first key a time, that stays noted although it is
+        // gone; it is dropped when its time comes.
+        if !effects.are_logged() && self.deadlines.are_unused() && value.expiry().is_none() {
             return self.index.insert(key, value);
         }
         let mut value = Some(value);
@@ -159,14 +259,15 @@ impl Database {
     /// Removes `key`, and returns its value.
     #[inline]
     pub fn remove(&self, effects: &mut Effects<'_>, key: &Key) -> Option<Value> {
-        if !effects.are_logged() {
+        if !effects.are_logged() && self.deadlines.are_unused() {
             return self.index.remove(key);
         }
         self.update(effects, key.clone(), &mut |_| Update::Remove)
     }
 
     /// Shows the value under `key`, or `None`, to `decide` exactly once and carries out what it
-    /// decides, as one atomic step. Returns the value that was replaced or removed, if any.
+    /// decides, as one atomic step. Returns the value that was replaced or removed, if any. A value
+    /// that is put expires when it says so itself.
     pub fn update(
         &self,
         effects: &mut Effects<'_>,
@@ -184,25 +285,91 @@ impl Database {
         key: Key,
         decide: &mut dyn FnMut(&mut Effects<'_>, Option<&Value>) -> Update<Value>,
     ) -> Option<Value> {
-        if !effects.are_logged() {
-            return self
-                .index
-                .update(key, &mut |current| decide(effects, current));
-        }
         let noted = key.clone();
         let old = self.index.update(key, &mut |current| {
-            let decided = decide(effects, current);
+            let decided = decide(effects, current.filter(|value| self.is_alive(value)));
             match &decided {
-                Update::Put(value) if value.cached().is_none() => {
-                    effects.put(self.number, &noted, value);
+                Update::Put(value) => {
+                    if value.cached().is_none() {
+                        effects.put(self.number, &noted, value);
+                    }
+                    self.note_expiry(&noted, current, value.expiry());
                 }
-                Update::Remove if current.is_some() => effects.delete(self.number, &noted),
-                Update::Put(_) | Update::Keep | Update::Remove => {}
+                Update::Remove if current.is_some() => {
+                    effects.delete(self.number, &noted);
+                    self.note_expiry(&noted, current, None);
+                }
+                Update::Keep | Update::Remove => {}
             }
             decided
         });
         effects.submit();
+        old.filter(|old| self.is_alive(old))
+    }
+
+    /// Shows the value under `key` to `decide`, if there is one, and lets the key expire when it
+    /// decides, or removes it, as one atomic step. Returns whether the key was there, and its value
+    /// if it was removed.
+    pub fn update_expiry(
+        &self,
+        effects: &mut Effects<'_>,
+        key: Key,
+        decide: &mut dyn FnMut(&Value) -> Update<Option<Expiry>>,
+    ) -> (bool, Option<Value>) {
+        let noted = key.clone();
+        let (mut is_there, mut is_removed) = (false, false);
+        let old = self.index.update(key, &mut |current| {
+            let Some(value) = current.filter(|value| self.is_alive(value)) else {
+                return Update::Keep;
+            };
+            is_there = true;
+            match decide(value) {
+                Update::Keep => Update::Keep,
+                Update::Remove => {
+                    is_removed = true;
+                    effects.delete(self.number, &noted);
+                    self.note_expiry(&noted, current, None);
+                    Update::Remove
+                }
+                Update::Put(expiry) if expiry == value.expiry() => Update::Keep,
+                Update::Put(expiry) => {
+                    effects.expire(self.number, &noted, expiry);
+                    self.note_expiry(&noted, current, expiry);
+                    Update::Put(value.clone().expiring(expiry))
+                }
+            }
+        });
+        effects.submit();
+        (is_there, old.filter(|_| is_removed))
+    }
+
+    /// Removes a key whose time has come, unless it has another time by now. Returns its value.
+    pub(crate) fn remove_due(&self, effects: &mut Effects<'_>, entry: &Timed) -> Option<Value> {
+        let key = entry.key();
+        let noted = key.clone();
+        let old = self.index.update(key, &mut |current| {
+            self.deadlines.drop_entry(entry);
+            let expiry = current.and_then(Value::expiry);
+            if expiry != Some(entry.expiry()) {
+                return Update::Keep;
+            }
+            effects.delete(self.number, &noted);
+            Update::Remove
+        });
+        effects.submit();
         old
+    }
+
+    /// Keys of which all have been noted to expire, by time.
+    pub(crate) const fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
+    }
+
+    /// Notes when a key expires from now on. To be called under its lock.
+    #[inline]
+    fn note_expiry(&self, key: &Key, current: Option<&Value>, after: Option<Expiry>) {
+        let before = current.and_then(Value::expiry);
+        self.deadlines.change(key, before, after);
     }
 
     /// Frees what has been unlinked, as far as no thread is inside the index. The index does so by
@@ -228,14 +395,27 @@ impl Database {
         high: Bound<&Key>,
     ) -> usize {
         let range = KeyRange::new(low, high);
-        let Some(steps) = self.steps().filter(|_| effects.are_logged()) else {
+        let is_plain = !effects.are_logged() && self.deadlines.are_unused();
+        let Some(steps) = self.steps().filter(|_| !is_plain) else {
+            // What is noted of times is dropped when they come, if the engine has no steps.
             return self.index.remove_range(range);
         };
-        let removed = steps.remove_range_with(range, &mut |_| {
+        let mut expired = 0;
+        let removed = steps.remove_range_with(range, &mut |view| {
             effects.delete_range(self.number, low, high);
+            if self.deadlines.are_unused() {
+                return;
+            }
+            view.range(range, &mut |key, value| {
+                if let Some(expiry) = value.expiry() {
+                    expired += usize::from(self.is_over(expiry));
+                    self.deadlines.change(key, Some(expiry), None);
+                }
+                ControlFlow::Continue(())
+            });
         });
         effects.submit();
-        removed
+        removed - expired
     }
 
     /// Stores values under their keys, all as one atomic step. If a key comes twice, its last value
@@ -268,7 +448,12 @@ impl Database {
                 changes.extend(puts.map(|(key, value)| What::Put(key, value)));
             }
             for (key, value) in entries {
-                step.get_with(&key, &mut |old| replaced.push(old.clone()));
+                let mut before = None;
+                step.get_with(&key, &mut |old| {
+                    before = old.expiry();
+                    replaced.push(old.clone());
+                });
+                self.deadlines.change(&key, before, value.expiry());
                 step.insert(key, value);
             }
             effects.step(self.number, changes);
@@ -293,7 +478,10 @@ impl Database {
         steps.atomically(&ranges, &mut |step| {
             let mut changes = Vec::new();
             for key in keys {
-                step.get_with(key, &mut |old| removed.push(old.clone()));
+                step.get_with(key, &mut |old| {
+                    self.note_expiry(key, Some(old), None);
+                    removed.extend(self.is_alive(old).then(|| old.clone()));
+                });
                 if step.remove(key) && effects.are_logged() {
                     changes.push(What::Delete(key.clone()));
                 }
@@ -331,6 +519,10 @@ impl Database {
         steps.atomically(&ranges, &mut |step| {
             let mut noted = Vec::new();
             for (key, value) in changes.take().unwrap_or_default() {
+                let mut before = None;
+                step.get_with(&key, &mut |old| before = old.expiry());
+                let after = value.as_ref().and_then(Value::expiry);
+                self.deadlines.change(&key, before, after);
                 match value {
                     Some(value) => {
                         if effects.are_logged() {
@@ -350,7 +542,8 @@ impl Database {
         effects.submit();
     }
 
-    /// Visits every entry, ascending, in batches; each batch is of one moment.
+    /// Visits every entry, ascending, in batches; each batch is of one moment. Keys that have
+    /// expired and are not removed yet are among them.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Key, &Value) -> ControlFlow<()>) {
         self.index
             .range(KeyRange::all(), Direction::Ascending, visit);

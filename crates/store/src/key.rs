@@ -16,6 +16,14 @@ impl Key {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+
+    pub(crate) const fn bytes(&self) -> &SmallBytes {
+        &self.0
+    }
+
+    pub(crate) const fn from_bytes(bytes: SmallBytes) -> Self {
+        Self(bytes)
+    }
 }
 
 impl ByteKey for Key {

@@ -3,10 +3,12 @@
 
 mod cursors;
 mod database;
+mod deadlines;
 mod disk;
 mod effects;
 mod engines;
 mod eviction;
+mod expiry;
 mod kept_mail;
 mod key;
 mod keyspace;
@@ -32,6 +34,7 @@ pub use disk::{
 pub use effects::{BadRecord, DATABASES, Effects, Unlogged};
 pub use engines::{CannotLog, UnfitEngine, check_logged, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
+pub use expiry::Expiry;
 pub use key::Key;
 pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, NotSent, Post};
@@ -46,4 +49,4 @@ pub use tremula_log::{Log, Point, Sequence, Stopped};
 pub use tremula_shard::Strategy;
 pub use value::Value;
 pub use value_cache::{CACHED_FROM, CacheSettings, LEAST_CACHE};
-pub use values::{Changed, Part, Text, TooLong, Values, checked_end};
+pub use values::{Changed, Lifetime, Part, Text, TooLong, Values, checked_end};

@@ -61,6 +61,7 @@ impl Store {
         let mut snapshot = None;
         let config = &bounded(config);
         let mut store = Self::made(config, true)?;
+        store.let_expire(false);
         let mut from = Sequence::FIRST;
         let snapshots = folder.snapshots().map_err(SnapshotError::from);
         for path in snapshots.map_err(RecoverError::from)? {
@@ -79,6 +80,7 @@ impl Store {
             }
             // A part of the damaged one is in there.
             store = Self::made(config, true)?;
+            store.let_expire(false);
         }
         let first = log.first();
         if first > from {
@@ -97,6 +99,7 @@ impl Store {
         let records = replay(&store, &*log, from, threads, &mut |sequence| {
             progress(Progress::Log(sequence));
         })?;
+        store.let_expire(true);
         store.journal = Some(Arc::new(Journal::new(log)));
         store.mailboxes().make_again(store.tables());
         store.end_absent_owners();

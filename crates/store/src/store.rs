@@ -1,6 +1,5 @@
 //! Everything that a server stores.
 
-use crate::Value;
 use crate::cursors::{CursorQuotas, Cursors};
 use crate::database::Database;
 use crate::disk::RecoverError;
@@ -14,8 +13,10 @@ use crate::table_owner::TableOwner;
 use crate::tables::Tables;
 use crate::value_cache::{CacheSettings, ValueCache};
 use crate::values::Values;
+use crate::{Expiry, Value};
 use thiserror::Error;
 use tremula_index::Engine;
+use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
 use tremula_table::term::Bounds;
@@ -110,6 +111,7 @@ pub struct Store {
     snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
     evictor: Evictor,
+    expired: AtomicU64,
     pub(crate) journal: Option<Arc<Journal>>,
 }
 
@@ -134,6 +136,7 @@ impl Store {
             snapshots: Arc::default(),
             cursors: Mutex::new(Cursors::new(config.cursors)),
             evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
+            expired: AtomicU64::new(0),
             journal: None,
         })
     }
@@ -253,6 +256,59 @@ impl Store {
             let journal = self.journal.as_deref();
             evictor.evict(&self.keyspace, self.cache.as_ref(), journal)
         })
+    }
+
+    /// Removes keys whose time has come, up to about this many in each database. Returns how many,
+    /// and whether there may be more; the log has their removals as it has others. No read sees
+    /// such a key before either, so when to call it is a matter of memory.
+    ///
+    /// O(1) if no key's time has come, and O(log n) for each key that is removed.
+    ///
+    /// ```
+    /// use tremula_store::{Engine, Expiry, Key, Store, StoreConfig, Value};
+    ///
+    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
+    /// let (key, value) = (Key::from(&b"gone"[..]), Value::from(&b"soon"[..]));
+    /// let value = value.expiring(Some(Expiry::now()));
+    /// store.commit(|effects| store.database(0).insert(effects, key.clone(), value))?;
+    /// assert_eq!(store.database(0).get(&key).as_deref(), None);
+    /// assert_eq!(store.database(0).len(), 1);
+    /// assert_eq!(store.expire(100)?, (1, false));
+    /// assert_eq!(store.database(0).len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Unlogged`] if the log takes nothing more. The keys that are left stay unseen.
+    pub fn expire(&self, most: usize) -> Result<(usize, bool), Unlogged> {
+        let (mut count, mut is_more) = (0, false);
+        for (number, database) in self.databases().enumerate() {
+            if database.deadlines().are_unused() {
+                continue;
+            }
+            let due = database.deadlines().due(Expiry::now(), most);
+            is_more |= due.len() == most;
+            for entry in &due {
+                let removed = self.commit(|effects| database.remove_due(effects, entry))?;
+                count += usize::from(removed.is_some());
+                self.expired.fetch_add(removed.is_some().into(), Relaxed);
+                self.values(number).dropped(removed);
+            }
+        }
+        Ok((count, is_more))
+    }
+
+    /// The keys that were removed because their time had come.
+    #[must_use]
+    pub fn expired(&self) -> u64 {
+        self.expired.load(Relaxed)
+    }
+
+    /// Lets keys expire from now on, or not.
+    pub(crate) fn let_expire(&self, expires: bool) {
+        self.databases()
+            .for_each(|database| database.let_expire(expires));
     }
 
     /// Frees what the databases have unlinked, as far as no thread is inside them. They do this by

@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::effects::{Effects, Journal};
 use crate::keyspace::Keyspace;
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
-use crate::{Key, Value};
+use crate::{Expiry, Key, Value};
 use bytes::Bytes;
 use std::ops::{Deref, Range};
 use tremula_index::Update;
@@ -83,6 +83,25 @@ pub enum Changed {
     /// Nothing has changed, because the value is so long that copying it takes long: the caller
     /// copies it and then [replaces](Values::replace) it.
     Long(Value),
+}
+
+/// When a key expires whose value is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// When it would have expired.
+    Kept,
+    /// Then, or never.
+    New(Option<Expiry>),
+}
+
+impl Lifetime {
+    /// When a key expires that had this value.
+    fn of(self, current: Option<&Value>) -> Option<Expiry> {
+        match self {
+            Self::Kept => current.and_then(Value::expiry),
+            Self::New(expiry) => expiry,
+        }
+    }
 }
 
 /// A value would be longer than an argument may be.
@@ -178,17 +197,23 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Changes a key's value by its bytes. A value that is put lies in the index.
+    /// Changes a key's value by its bytes. A value that is put lies in the index, and the key
+    /// expires as `lifetime` says.
     pub fn update(
         &self,
         effects: &mut Effects<'_>,
         key: Key,
+        lifetime: Lifetime,
         change: &mut dyn FnMut(Option<&[u8]>) -> Update<Value>,
     ) {
         let mut evicted = Evicted::new();
         let mut replaced = None;
         self.database().update(effects, key, &mut |current| {
             let number = current.and_then(Value::cached);
+            let change = &mut |bytes: Option<&[u8]>| match change(bytes) {
+                Update::Put(value) => Update::Put(value.expiring(lifetime.of(current))),
+                other => other,
+            };
             let (Some(number), Some(cache)) = (number, self.cache) else {
                 return change(current.map(|value| &**value));
             };
@@ -210,7 +235,8 @@ impl<'a> Values<'a> {
     }
 
     /// Puts `new` in the place of the value `old`, which was under this key, or of no value. Fails
-    /// if the key has got another value since, and returns `new`.
+    /// if the key has got another value since, and returns `new`. The key expires when it would
+    /// have before.
     pub fn replace(
         &self,
         effects: &mut Effects<'_>,
@@ -226,15 +252,15 @@ impl<'a> Values<'a> {
                 _ => false,
             };
             match new.take_if(|_| is_old) {
-                Some(new) => Update::Put(new),
+                Some(new) => Update::Put(new.expiring(current.and_then(Value::expiry))),
                 None => Update::Keep,
             }
         });
         new.map_or(Ok(()), Err)
     }
 
-    /// Appends to a key's value. A value in the index that would be longer than `at_once` bytes is
-    /// left to the caller.
+    /// Appends to a key's value; the key expires when it would have before. A value in the index
+    /// that would be longer than `at_once` bytes is left to the caller.
     ///
     /// # Errors
     ///
@@ -254,6 +280,7 @@ impl<'a> Values<'a> {
         let database = self.database();
         database.update_noting(effects, key, &mut |effects, current| {
             let cached = current.and_then(Value::cached);
+            let expiry = current.and_then(Value::expiry);
             let mut bytes = None;
             if let (Some(cache), Some(number), Some(key)) = (self.cache, cached, &id_key) {
                 let id = CachedId {
@@ -289,10 +316,10 @@ impl<'a> Values<'a> {
                 && let Some(number) = cache.begin(self.number, key, [front, suffix], &mut evicted)
             {
                 if effects.are_logged() {
-                    let whole = Value::from([front, suffix].concat());
+                    let whole = Value::from([front, suffix].concat()).expiring(expiry);
                     effects.put(database.number(), key, &whole);
                 }
-                return Update::Put(Value::in_cache(number));
+                return Update::Put(Value::in_cache(number).expiring(expiry));
             }
             if let (Some(value), None) = (current, cached)
                 && length > at_once
@@ -300,11 +327,12 @@ impl<'a> Values<'a> {
                 long = Some(value.clone());
                 return Update::Keep;
             }
-            Update::Put(Value::build(length, |bytes| {
+            let appended = Value::build(length, |bytes| {
                 let (before, behind) = bytes.split_at_mut(front.len());
                 before.copy_from_slice(front);
                 behind.copy_from_slice(suffix);
-            }))
+            });
+            Update::Put(appended.expiring(expiry))
         });
         self.forget(evicted);
         Ok(long.map_or(Changed::To(length?), Changed::Long))

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tremula_log::{Batch, Config as LogConfig, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
     CacheSettings, DATABASES, Direction, Engine, EvictionSettings, Folder, Key, KeyRange,
-    LEAST_CACHE, OpenError, Policy, RecoverError, Recovered, Store, StoreConfig,
+    LEAST_CACHE, Lifetime, OpenError, Policy, RecoverError, Recovered, Store, StoreConfig,
     Strategy as Shards, Update, Value,
 };
 
@@ -79,10 +79,9 @@ fn run(store: &Store, folder: &Folder, database: usize, operation: &Operation) {
             values.dropped(old);
         }
         Operation::InsertIfAbsent(number, bytes) => {
-            values.update(effects, key(*number), &mut |current| match current {
-                None => Update::Put(value(bytes)),
-                Some(_) => Update::Keep,
-            });
+            let absent = |current: Option<&[u8]>| current.is_none().then(|| value(bytes));
+            let put = |current: Option<&[u8]>| absent(current).map_or(Update::Keep, Update::Put);
+            values.update(effects, key(*number), Lifetime::Kept, &mut { put });
         }
         Operation::Remove(number) => {
             let old = target.remove(effects, &key(*number));

@@ -6,12 +6,13 @@ use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::memory::note_access;
 use crate::resp::{Arguments, number};
 use bytes::Bytes;
-use tremula_store::{DATABASES, Key, Text, Update, Value};
+use tremula_store::{DATABASES, Expiry, Key, Lifetime, Text, Update, Value};
 
 /// `COPY source destination [DB index] [REPLACE]`.
 ///
 /// Reads the source at one moment and stores at a later one; other clients may change the source
-/// between the two. A value in the index is shared by both keys, and not copied.
+/// between the two. The copy expires when the source does. A value in the index is shared by both
+/// keys, and not copied.
 pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let target = Target::read(context.session.database, arguments)?;
     let (source, destination) = (arguments.get(1), arguments.get(2));
@@ -21,6 +22,7 @@ pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     note_access(context.server, context.session.database, source);
     let source = Key::from(source);
     let value = context.database().get(&source);
+    let expiry = value.as_ref().and_then(Value::expiry);
     let text = value.and_then(|value| context.values().text(&source, &value));
     context.note_lookup(text.is_some());
     match text {
@@ -37,6 +39,7 @@ pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
             let work = CopyingCached {
                 target,
                 bytes,
+                expiry,
                 copying,
             };
             begin(context, arguments, work)
@@ -89,6 +92,7 @@ impl Target {
             let old = context.commit(|effects| database.insert(effects, key, value))?;
             drop_from(context.server, self.database, old);
         } else {
+            let lifetime = Lifetime::New(value.expiry());
             let mut value = Some(value);
             let values = store.values(self.database);
             let mut decide = |current: Option<&[u8]>| {
@@ -98,7 +102,7 @@ impl Target {
                     None => Update::Keep,
                 }
             };
-            context.commit(|effects| values.update(effects, key, &mut decide))?;
+            context.commit(|effects| values.update(effects, key, lifetime, &mut decide))?;
         }
         context.reply.integer(stored.into());
         Ok(())
@@ -119,6 +123,7 @@ pub(super) fn database(index: &[u8]) -> Result<usize, Failure> {
 struct CopyingCached {
     target: Target,
     bytes: Bytes,
+    expiry: Option<Expiry>,
     copying: Copying,
 }
 
@@ -131,6 +136,7 @@ impl Work for CopyingCached {
         let Some(value) = self.copying.go_on(&self.bytes, context.turn)? else {
             return Ok(Step::Rest);
         };
+        let value = value.expiring(self.expiry);
         self.target.store(context, arguments, value)?;
         Ok(Step::Done)
     }

@@ -6,8 +6,7 @@ use crate::resp::{
     Arguments,
     number::{self, Digits},
 };
-use tremula_store::Update;
-use tremula_store::{Key, Value};
+use tremula_store::{Key, Lifetime, Update, Value};
 
 pub(super) fn incr(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     add(context, arguments.get(1), 1)
@@ -42,7 +41,8 @@ fn add(context: &mut Context<'_>, key: &[u8], increment: i64) -> Outcome {
             Err(_) => Update::Keep,
         }
     };
-    context.commit(|effects| values.update(effects, Key::from(key), &mut decide))?;
+    context
+        .commit(|effects| values.update(effects, Key::from(key), Lifetime::Kept, &mut decide))?;
     context.reply.integer(sum?);
     Ok(Next::Reply)
 }
@@ -58,7 +58,7 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, arguments: Arguments<'_>) -
             Err(_) => Update::Keep,
         }
     };
-    context.commit(|effects| values.update(effects, key, &mut decide))?;
+    context.commit(|effects| values.update(effects, key, Lifetime::Kept, &mut decide))?;
     context.reply.bulk(sum?.as_bytes());
     Ok(Next::Reply)
 }

@@ -4,6 +4,7 @@ use super::{Context, Failure, Next, Outcome, Waiting, describe};
 use crate::glob;
 use crate::limits::DebugAccess;
 use crate::resp::{Arguments, Reply, number};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The longest time that `DEBUG SLEEP` takes.
@@ -26,7 +27,7 @@ const HELP: [(&str, &str); 7] = [
     ),
     (
         "SET-ACTIVE-EXPIRE <0|1>",
-        "Does nothing: keys do not expire.",
+        "Whether keys whose time has come are removed at once. They are not there anyway.",
     ),
     (
         "SLEEP <seconds>",
@@ -59,6 +60,8 @@ pub(super) fn debug(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         (b"protocol", 3) => protocol(context, arguments),
         (b"stringmatch-len", 4) => string_match(context, arguments),
         (b"set-active-expire", 3) => {
+            let is_on = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)? != 0;
+            context.server.expires.store(is_on, Relaxed);
             context.reply.ok();
             Ok(Next::Reply)
         }

@@ -11,6 +11,7 @@ mod debug;
 mod denied;
 mod describe;
 mod ets;
+mod expiry;
 mod failure;
 mod info;
 mod keys;

@@ -7,8 +7,8 @@ use super::reach::{
 };
 use super::table::Command;
 use super::{
-    acl, client, config, connection, copy, counters, debug, describe, ets, info, keys, latency,
-    lolwut, mailbox, memory, object, operate, ordered, persist, scan, slowlog, strings,
+    acl, client, config, connection, copy, counters, debug, describe, ets, expiry, info, keys,
+    latency, lolwut, mailbox, memory, object, operate, ordered, persist, scan, slowlog, strings,
     transaction,
 };
 
@@ -59,8 +59,22 @@ pub(crate) static COMMANDS: &[Command] = &[
             notes: "RW and ACCESS due to the optional `GET` argument",
             ..one_key(&["RW", "access", "update", "variable_flags"])
         }))
-        .docs("string", "1.0.0", ONE, "SET key value [NX | XX] [GET] [KEEPTTL]",
-            "Store a value; only if the key is absent (`NX`) or present (`XX`); and return the value before (`GET`)"),
+        .docs("string", "1.0.0", ONE,
+            "SET key value [NX | XX | IFEQ value] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | KEEPTTL]",
+            "Store a value; only if the key is absent (`NX`), present (`XX`), or has a value (`IFEQ`); return the value before (`GET`); let the key expire"),
+    Command::new("setex", 4, expiry::setex, STORE, STRING, at(one_key(&["OW", "update"])))
+        .docs("string", "2.0.0", ONE, "SETEX key seconds value", "Store a value that expires"),
+    Command::new("psetex", 4, expiry::psetex, STORE, STRING, at(one_key(&["OW", "update"])))
+        .docs("string", "2.6.0", ONE, "PSETEX key milliseconds value", "Store a value that expires"),
+    Command::new("getex", -2, expiry::getex, WRITE_FAST, STRING, at(Keys {
+            notes: "RW and UPDATE because it changes the TTL",
+            ..one_key(&["RW", "access", "update"])
+        }))
+        .docs("string", "6.2.0", ONE,
+            "GETEX key [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | PERSIST]",
+            "The value of a key, and let it expire, or not"),
+    Command::new("delifeq", 3, strings::delifeq, WRITE_FAST, STRING, at(one_key(&["RW", "access", "delete"])))
+        .docs("string", "0.1.0", ONE, "DELIFEQ key value", "Remove a key if it has this value"),
     Command::new("setnx", 3, strings::setnx, STORE_FAST, STRING, at(one_key(&["OW", "insert"])))
         .docs("string", "1.0.0", ONE, "SETNX key value", "Store a value if the key is absent"),
     Command::new("getset", 3, strings::getset, STORE_FAST, STRING, at(one_key(&["RW", "access", "update"])))
@@ -97,6 +111,28 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("unlink", -2, keys::del, WRITE_FAST, KEYSPACE, at(many_keys(1, &["RM", "delete"])))
         .tips(SUM_OF_SHARDS)
         .docs("generic", "4.0.0", EACH, "UNLINK key [key ...]", "Remove keys, as `DEL`"),
+    Command::new("expire", -3, expiry::expire, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
+        .docs("generic", "1.0.0", ONE, "EXPIRE key seconds [NX | XX | GT | LT]",
+            "Let a key expire in some seconds; only if it does not yet (`NX`), does (`XX`), or would sooner (`GT`) or later (`LT`)"),
+    Command::new("pexpire", -3, expiry::pexpire, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
+        .docs("generic", "2.6.0", ONE, "PEXPIRE key milliseconds [NX | XX | GT | LT]", "As `EXPIRE`, in milliseconds"),
+    Command::new("expireat", -3, expiry::expireat, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
+        .docs("generic", "1.2.0", ONE, "EXPIREAT key seconds [NX | XX | GT | LT]", "As `EXPIRE`, at a Unix time"),
+    Command::new("pexpireat", -3, expiry::pexpireat, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
+        .docs("generic", "2.6.0", ONE, "PEXPIREAT key milliseconds [NX | XX | GT | LT]",
+            "As `EXPIRE`, at a Unix time in milliseconds"),
+    Command::new("ttl", 2, expiry::ttl, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+        .tips(&["nondeterministic_output"])
+        .docs("generic", "1.0.0", ONE, "TTL key", "In how many seconds a key expires; -1 if never, -2 if it is absent"),
+    Command::new("pttl", 2, expiry::pttl, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+        .tips(&["nondeterministic_output"])
+        .docs("generic", "2.6.0", ONE, "PTTL key", "As `TTL`, in milliseconds"),
+    Command::new("expiretime", 2, expiry::expiretime, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+        .docs("generic", "7.0.0", ONE, "EXPIRETIME key", "The Unix time at which a key expires; -1 if never, -2 if it is absent"),
+    Command::new("pexpiretime", 2, expiry::pexpiretime, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+        .docs("generic", "7.0.0", ONE, "PEXPIRETIME key", "As `EXPIRETIME`, in milliseconds"),
+    Command::new("persist", 2, expiry::persist, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
+        .docs("generic", "2.2.0", ONE, "PERSIST key", "Let a key not expire"),
     Command::new("exists", -2, keys::exists, READ_FAST, KEYSPACE, at(many_keys(1, &["RO"])))
         .tips(SUM_OF_SHARDS)
         .docs("generic", "1.0.0", EACH, "EXISTS key [key ...]", "How many of the keys are present"),

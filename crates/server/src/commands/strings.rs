@@ -1,6 +1,7 @@
 //! Commands on values as strings of bytes.
 
 use super::copying::{Copying, Patched, Patching, answer, at_once, with_value};
+use super::expiry::Unit;
 use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::apart::{LONG, free, job};
 use crate::limits::REPLY_BATCH;
@@ -10,7 +11,8 @@ use crate::server::Shared;
 use std::ops::Range;
 use std::sync::mpsc::Receiver;
 use tremula_store::{
-    Changed, Database, Key, ONE_MOMENT, Part, Text, TooLong, Unlogged, Update, Value, checked_end,
+    Changed, Database, Key, Lifetime, ONE_MOMENT, Part, Text, TooLong, Unlogged, Update, Value,
+    checked_end,
 };
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -110,27 +112,65 @@ impl Work for Getting {
     }
 }
 
-/// The condition under which `SET` stores.
+/// The condition under which a value is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition {
+pub(super) enum Condition<'a> {
     Always,
     IfAbsent,
     IfPresent,
+    /// If the key has this value.
+    IfEqual(&'a [u8]),
+}
+
+impl Condition<'_> {
+    fn holds(self, current: Option<&[u8]>) -> bool {
+        match self {
+            Self::Always => true,
+            Self::IfAbsent => current.is_none(),
+            Self::IfPresent => current.is_some(),
+            Self::IfEqual(value) => current == Some(value),
+        }
+    }
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy)]
+pub(super) struct Storing<'a> {
+    pub(super) condition: Condition<'a>,
+    /// Whether the answer is the value before.
+    pub(super) wants_old: bool,
+    pub(super) lifetime: Lifetime,
+}
+
+impl Storing<'_> {
+    pub(super) const ALWAYS: Self = Self {
+        condition: Condition::Always,
+        wants_old: false,
+        lifetime: Lifetime::New(None),
+    };
 }
 
 pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     set_options(arguments)?;
-    with_value(context, arguments, 2, store)
+    with_value(context, arguments, 2, |context, arguments, value| {
+        let storing = set_options(arguments)?;
+        store_value(context, arguments.get(1), value, storing)
+    })
 }
 
-fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> Result<(), Failure> {
-    let (condition, wants_old) = set_options(arguments)?;
-    let key = Key::from(arguments.get(1));
+/// Stores a value, and answers as `SET` does.
+pub(super) fn store_value(
+    context: &mut Context<'_>,
+    key: &[u8],
+    value: Value,
+    storing: Storing<'_>,
+) -> Result<(), Failure> {
+    let key = Key::from(key);
     let values = context.values();
-    if condition == Condition::Always {
-        let database = context.database();
+    if let (Condition::Always, Lifetime::New(expiry)) = (storing.condition, storing.lifetime) {
+        let (database, value) = (context.database(), value.expiring(expiry));
         let old = context.commit(|effects| database.insert(effects, key, value))?;
-        if wants_old {
+        if storing.wants_old {
             let old = values.taken(old);
             reply_old(context, old);
         } else {
@@ -143,17 +183,18 @@ fn store(context: &mut Context<'_>, arguments: Arguments<'_>, value: Value) -> R
     let mut old = None;
     let mut stored = false;
     let mut decide = |current: Option<&[u8]>| {
-        if wants_old {
+        if storing.wants_old {
             old = current.map(|current| Text::Plain(Value::from(current)));
         }
-        if current.is_some() != (condition == Condition::IfPresent) {
+        if !storing.condition.holds(current) {
             return Update::Keep;
         }
         stored = true;
         value.take().map_or(Update::Keep, Update::Put)
     };
-    context.commit(|effects| values.update(effects, key, &mut decide))?;
-    match (wants_old, stored) {
+    let lifetime = storing.lifetime;
+    context.commit(|effects| values.update(effects, key, lifetime, &mut decide))?;
+    match (storing.wants_old, stored) {
         (true, _) => reply_old(context, old),
         (false, true) => context.reply.ok(),
         (false, false) => context.reply.null(),
@@ -176,34 +217,47 @@ pub(super) fn drop_from(server: &Shared, number: usize, value: Option<Value>) ->
     true
 }
 
-/// The options of `SET`: when to store, and whether to return the old value.
-fn set_options(arguments: Arguments<'_>) -> Result<(Condition, bool), Failure> {
-    let mut condition = Condition::Always;
-    let mut wants_old = false;
-    for option in arguments.skip(3) {
+/// The options of `SET`.
+fn set_options(arguments: Arguments<'_>) -> Result<Storing<'_>, Failure> {
+    let mut storing = Storing::ALWAYS;
+    let (mut keeps, mut time) = (false, None);
+    let mut options = arguments.skip(3);
+    while let Some(option) = options.next() {
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
-        if is("nx") && condition != Condition::IfPresent {
-            condition = Condition::IfAbsent;
-        } else if is("xx") && condition != Condition::IfAbsent {
-            condition = Condition::IfPresent;
+        let is_free = |wanted| [Condition::Always, wanted].contains(&storing.condition);
+        if is("nx") && is_free(Condition::IfAbsent) {
+            storing.condition = Condition::IfAbsent;
+        } else if is("xx") && is_free(Condition::IfPresent) {
+            storing.condition = Condition::IfPresent;
+        } else if is("ifeq")
+            && storing.condition == Condition::Always
+            && let Some(value) = options.next()
+        {
+            storing.condition = Condition::IfEqual(value);
         } else if is("get") {
-            wants_old = true;
-        } else if is("keepttl") {
-            // No key has a time to live, so there is nothing to keep.
-        } else if ["ex", "px", "exat", "pxat"].iter().any(|name| is(name)) {
-            let name = String::from_utf8_lossy(option).to_ascii_uppercase();
-            return Err(Failure::Owned(
-                format!("ERR SET option {name} is not supported: keys do not expire").into_bytes(),
-            ));
+            storing.wants_old = true;
+        } else if is("keepttl") && time.is_none() {
+            keeps = true;
+        } else if let Some(unit) = Unit::of_option(option)
+            && !keeps
+            && time.is_none()
+            && let Some(argument) = options.next()
+        {
+            time = Some((unit, argument));
         } else {
             return Err(Failure::SYNTAX);
         }
     }
-    Ok((condition, wants_old))
+    if keeps {
+        storing.lifetime = Lifetime::Kept;
+    } else if let Some((unit, argument)) = time {
+        storing.lifetime = Lifetime::New(Some(unit.option(argument, "set")?));
+    }
+    Ok(storing)
 }
 
 /// Answers with the value before, which was looked up for that.
-fn reply_old(context: &mut Context<'_>, old: Option<Text>) {
+pub(super) fn reply_old(context: &mut Context<'_>, old: Option<Text>) {
     context.note_lookup(old.is_some());
     match old {
         Some(old) => context.reply.value(old),
@@ -231,7 +285,8 @@ fn store_if_absent(
             _ => Update::Keep,
         }
     };
-    context.commit(|effects| values.update(effects, key, &mut decide))?;
+    let fresh = Lifetime::New(None);
+    context.commit(|effects| values.update(effects, key, fresh, &mut decide))?;
     context.reply.integer(stored.into());
     Ok(())
 }
@@ -252,6 +307,25 @@ pub(super) fn getdel(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     let old = context.commit(|effects| database.remove(effects, &key))?;
     let old = context.values().taken(old);
     reply_old(context, old);
+    Ok(Next::Reply)
+}
+
+/// `DELIFEQ key value`, as Valkey has it.
+pub(super) fn delifeq(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let (key, value) = (Key::from(arguments.get(1)), arguments.get(2));
+    let mut is_removed = false;
+    let values = context.values();
+    let mut decide = |current: Option<&[u8]>| {
+        is_removed = current == Some(value);
+        if is_removed {
+            Update::Remove
+        } else {
+            Update::Keep
+        }
+    };
+    let kept = Lifetime::Kept;
+    context.commit(|effects| values.update(effects, key, kept, &mut decide))?;
+    context.reply.integer(is_removed.into());
     Ok(Next::Reply)
 }
 
@@ -439,7 +513,8 @@ fn try_setrange(
         }))
     };
     let key = Key::from(arguments.get(1));
-    context.commit(|effects| values.update(effects, key, &mut decide))?;
+    let kept = Lifetime::Kept;
+    context.commit(|effects| values.update(effects, key, kept, &mut decide))?;
     let length = length.map_err(|TooLong| Failure::TOO_LONG)?;
     if !is_long {
         context.turn.spend_bytes(length);

@@ -79,6 +79,14 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Stats,
+        "expired_keys",
+        "expired_keys",
+        COUNT,
+        "Keys that were removed because their time had come",
+        |now| Some(now.server.store.expired().into()),
+    ),
+    one(
+        Section::Stats,
         "evicted_keys",
         "evicted_keys",
         COUNT,

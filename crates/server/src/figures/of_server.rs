@@ -5,6 +5,7 @@ use super::definition::{Definition, Family, Section, Unit, Value, member, one};
 use super::system;
 use crate::commands::REDIS_VERSION;
 use std::sync::atomic::Ordering::Relaxed;
+use tremula_store::Expiry;
 use tremula_table::term::Atom;
 
 const PLAIN_TEXT: (super::Kind, Unit) = (Text, Unit::None);
@@ -633,25 +634,41 @@ pub(super) const FIGURES: &[Definition] = &[
                 "expires",
                 "database_expiring_keys",
                 NUMBER,
-                "0: keys do not expire",
+                "Keys of the database that will expire",
             ),
             member(
                 "avg_ttl",
                 "database_average_time_to_live",
                 NUMBER,
-                "0: keys do not expire",
+                "Milliseconds that the next hundred of these have left, on average",
             ),
         ],
         rows: |now, write| {
             for (number, database) in now.server.store.databases().enumerate() {
                 let keys = database.len();
                 if keys > 0 {
+                    let expiring = database.expiring();
+                    let left = average_left(&database.next_expiries(AVERAGED));
                     write(
                         &number.to_string(),
-                        &[keys.into(), 0_u32.into(), 0_u32.into()],
+                        &[keys.into(), expiring.into(), left.into()],
                     );
                 }
             }
         },
     }),
 ];
+
+/// Keys whose times are averaged.
+const AVERAGED: usize = 100;
+
+/// The milliseconds that are left of these times, on average.
+fn average_left(expiries: &[Expiry]) -> u64 {
+    let now = Expiry::now().millis();
+    let left = expiries
+        .iter()
+        .map(|expiry| expiry.millis().saturating_sub(now));
+    left.sum::<u64>()
+        .checked_div(expiries.len() as u64)
+        .unwrap_or(0)
+}

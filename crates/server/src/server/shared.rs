@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) slowlog: Slowlog,
     pub(crate) latencies: Latencies,
     pub(crate) monitors: Arc<Monitors>,
+    /// Whether keys are removed when their time has come. They are not there anyway.
+    pub(crate) expires: AtomicBool,
     /// Stops the server.
     pub(crate) stop: Notify,
 }
@@ -86,6 +88,7 @@ impl Shared {
             slowlog: Slowlog::new(limits.watch.slowlog_max_len),
             latencies: Latencies::default(),
             monitors: Arc::default(),
+            expires: AtomicBool::new(true),
             stop: Notify::new(),
             limits,
             stats: Stats::default(),

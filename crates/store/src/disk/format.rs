@@ -9,21 +9,23 @@
 //! All numbers are little-endian, or LEB128 where nothing else is said. The body of kind 1 is the
 //! number of a database (u8) and its entries: for each how many bytes its key has in common with
 //! the key before it in the block, the length of the rest, the rest, the length of the value, the
-//! value. The body of kinds 2 and 3 are effects of tables, each with its length before it. Those of
-//! kind 2 are to be applied in the file's order and before all that comes behind them: tables with
-//! their options, and parts of the rows of one key. Those of kind 3 are the rows of keys, in any
-//! order. The body of kind 4 are records of mailboxes, likewise in order. A file without its last
-//! block was not finished.
+//! value. Kind 5 is likewise of entries whose keys expire: behind each value is its time, in
+//! milliseconds since 1970 began. The body of kinds 2 and 3 are effects of tables, each with its
+//! length before it. Those of kind 2 are to be applied in the file's order and before all that
+//! comes behind them: tables with their options, and parts of the rows of one key. Those of kind 3
+//! are the rows of keys, in any order. The body of kind 4 are records of mailboxes, likewise in
+//! order. A file without its last block was not finished.
 //!
-//! Version 1 had no tables and no mailboxes.
+//! Version 1 had no tables and no mailboxes, and version 2 no keys that expire.
 
 use super::SnapshotError;
+use crate::Expiry;
 use crate::effects::DATABASES;
 use crate::effects::fields::{Fields, write_number};
 use std::path::Path;
 
 pub(super) const MAGIC: &[u8; 8] = b"TREMSNAP";
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 pub(super) const HEAD_BYTES: usize = 24;
 pub(super) const BLOCK_HEAD_BYTES: usize = 9;
 
@@ -39,6 +41,7 @@ pub(super) const ENTRIES: u8 = 1;
 pub(super) const TABLES: u8 = 2;
 pub(super) const ROWS: u8 = 3;
 pub(super) const MAIL: u8 = 4;
+pub(super) const EXPIRING: u8 = 5;
 
 /// The head of a snapshot that begins at this sequence.
 pub(super) fn head(sequence: u64) -> [u8; HEAD_BYTES] {
@@ -109,6 +112,12 @@ impl EntryBlock {
         self.count = 0;
     }
 
+    /// Adds an entry of a key that expires, to a block of such entries.
+    pub(super) fn push_expiring(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        self.push(key, value);
+        write_number(expiry.millis(), &mut self.body);
+    }
+
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         let pairs = key.iter().zip(&self.last);
         let common = pairs.take_while(|(one, other)| one == other).count();
@@ -131,10 +140,12 @@ impl EntryBlock {
     }
 }
 
-/// Shows the entries of a block: database, key, value. Returns how many there were.
+/// Shows the entries of a block of this kind: database, key, value, and when the key expires.
+/// Returns how many there were.
 pub(super) fn read_entries(
+    kind: u8,
     body: &[u8],
-    mut show: impl FnMut(usize, &[u8], &[u8]),
+    mut show: impl FnMut(usize, &[u8], &[u8], Option<Expiry>),
 ) -> Result<u64, String> {
     let (database, rest) = body.split_first().ok_or("a block without a database")?;
     let database = usize::from(*database);
@@ -146,16 +157,19 @@ pub(super) fn read_entries(
     let mut count = 0;
     while !fields.0.is_empty() {
         let mut read = || -> Result<_, crate::BadRecord> {
-            Ok((fields.number()?, fields.text()?, fields.text()?))
+            let (common, rest, value) = (fields.number()?, fields.text()?, fields.text()?);
+            let time = (kind == EXPIRING).then(|| fields.number()).transpose()?;
+            Ok((common, rest, value, time))
         };
-        let (common, rest, value) = read().map_err(|error| error.to_string())?;
+        let (common, rest, value, time) = read().map_err(|error| error.to_string())?;
+        let expiry = time.map_or(Ok(None), Expiry::read)?;
         let common = usize::try_from(common)
             .ok()
             .filter(|common| *common <= key.len())
             .ok_or_else(|| format!("{common} common bytes of a key of {}", key.len()))?;
         key.truncate(common);
         key.extend_from_slice(rest);
-        show(database, &key, value);
+        show(database, &key, value, expiry);
         count += 1;
     }
     Ok(count)

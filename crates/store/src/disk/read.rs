@@ -1,8 +1,8 @@
 //! Loading a snapshot, on all cores.
 
 use super::format::{
-    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, HEAD_BYTES, MAIL, MOST_BLOCK, ROWS, TABLES, part,
-    read_effects, read_entries, read_head,
+    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, EXPIRING, HEAD_BYTES, MAIL, MOST_BLOCK, ROWS,
+    TABLES, part, read_effects, read_entries, read_head,
 };
 use super::{FileFailure, SnapshotError};
 use crate::effects::Effects;
@@ -288,10 +288,10 @@ fn store_block(store: &Store, block: &Block, path: &Path) -> Result<u64, Snapsho
         what,
     };
     match block.kind {
-        ENTRIES => {
+        ENTRIES | EXPIRING => {
             let mut effects = Effects::new(None);
-            let stored = read_entries(&block.body, |database, key, value| {
-                let (key, value) = (Key::from(key), Value::from(value));
+            let stored = read_entries(block.kind, &block.body, |database, key, value, expiry| {
+                let (key, value) = (Key::from(key), Value::from(value).expiring(expiry));
                 store.database(database).insert(&mut effects, key, value);
             });
             stored.map_err(damaged)

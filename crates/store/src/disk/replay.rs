@@ -9,7 +9,7 @@ use crate::effects::Effects;
 use crate::effects::mail::Mail;
 use crate::effects::record::{Record, Recorded};
 use crate::store::Store;
-use crate::{BadRecord, Key, Value};
+use crate::{BadRecord, Key, Lifetime, Value};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use tremula_index::Update;
 use tremula_log::{Entry, Log, Sequence};
@@ -162,9 +162,13 @@ fn apply_to_database(store: &Store, number: usize, what: &Recorded<'_>) {
     let mut effects = Effects::new(None);
     let database = store.database(number);
     match *what {
-        Recorded::Put(key, value) => {
-            let old = database.insert(&mut effects, Key::from(key), Value::from(value));
+        Recorded::Put(key, value, expiry) => {
+            let value = Value::from(value).expiring(expiry);
+            let old = database.insert(&mut effects, Key::from(key), value);
             store.values(number).dropped(old);
+        }
+        Recorded::Expire(key, expiry) => {
+            database.update_expiry(&mut effects, Key::from(key), &mut |_| Update::Put(expiry));
         }
         Recorded::Delete(key) => {
             let old = database.remove(&mut effects, &Key::from(key));
@@ -193,7 +197,7 @@ fn apply_tail(store: &Store, database: usize, key: Key, offset: usize, bytes: &[
         debug_assert!(appended.is_ok(), "there is no limit");
         return;
     }
-    values.update(&mut effects, key, &mut |current| {
+    values.update(&mut effects, key, Lifetime::Kept, &mut |current| {
         let current = current.unwrap_or_default();
         let kept = &current[..offset.min(current.len())];
         Update::Put(Value::from([kept, bytes].concat()))

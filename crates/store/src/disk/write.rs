@@ -2,7 +2,7 @@
 
 use super::FileFailure;
 use super::format::{
-    BLOCK, END, ENTRIES, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, block_head, head,
+    BLOCK, END, ENTRIES, EXPIRING, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, block_head, head,
 };
 use crate::effects::mail::Mail;
 use crate::effects::record::Change;
@@ -45,6 +45,7 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
     let mut writing = Writing {
         out: BufWriter::with_capacity(BUFFER, file),
         block: EntryBlock::default(),
+        expiring: EntryBlock::default(),
         rows: EffectBlock::default(),
         ordered: EffectBlock::default(),
         written: Written {
@@ -83,6 +84,8 @@ fn end(
 struct Writing {
     out: BufWriter<File>,
     block: EntryBlock,
+    /// Entries of keys that expire.
+    expiring: EntryBlock,
     /// Rows of a table.
     rows: EffectBlock,
     /// What has to come before what is behind it.
@@ -96,15 +99,16 @@ impl Writing {
         for (number, database) in store.databases().enumerate() {
             let values = store.values(number);
             self.block.begin(database.number());
+            self.expiring.begin(database.number());
             let mut result = Ok(());
             database.visit(&mut |key, value| {
                 // A value that the cache has evicted meanwhile is gone, and the log says so.
                 if let Some(text) = values.text(key, value) {
-                    self.block.push(key.as_bytes(), &text);
-                }
-                if self.block.body().len() >= BLOCK {
-                    result = self.end_block();
-                    self.block.begin(database.number());
+                    match value.expiry() {
+                        None => self.block.push(key.as_bytes(), &text),
+                        Some(expiry) => self.expiring.push_expiring(key.as_bytes(), &text, expiry),
+                    }
+                    result = self.end_entries(database.number(), BLOCK);
                 }
                 match result {
                     Ok(()) => ControlFlow::Continue(()),
@@ -112,9 +116,7 @@ impl Writing {
                 }
             });
             result?;
-            if self.block.count() > 0 {
-                self.end_block()?;
-            }
+            self.end_entries(database.number(), 0)?;
         }
         let mut last = None;
         loop {
@@ -194,12 +196,21 @@ impl Writing {
         end(out, written, ROWS, &mut self.rows)
     }
 
-    fn end_block(&mut self) -> io::Result<()> {
-        self.written.entries += self.block.count();
-        let head = block_head(ENTRIES, self.block.body());
-        self.put(&head)?;
-        self.written.bytes += self.block.body().len() as u64;
-        self.out.write_all(self.block.body())
+    /// Writes the blocks of entries that have as many bytes as this, and begins new ones.
+    fn end_entries(&mut self, database: u8, bytes: usize) -> io::Result<()> {
+        let Self { out, written, .. } = self;
+        for (kind, block) in [(ENTRIES, &mut self.block), (EXPIRING, &mut self.expiring)] {
+            if block.count() == 0 || block.body().len() < bytes {
+                continue;
+            }
+            let head = block_head(kind, block.body());
+            out.write_all(&head)?;
+            out.write_all(block.body())?;
+            written.entries += block.count();
+            written.bytes += (head.len() + block.body().len()) as u64;
+            block.begin(database);
+        }
+        Ok(())
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -14,7 +14,7 @@ pub(crate) mod mail;
 pub(crate) mod record;
 mod tables;
 
-use crate::{Key, Value};
+use crate::{Expiry, Key, Value};
 use bytes::Bytes;
 pub use fields::BadRecord;
 pub(crate) use journal::Journal;
@@ -78,6 +78,11 @@ impl<'s> Effects<'s> {
     #[inline]
     pub(crate) fn delete(&mut self, database: u8, key: &Key) {
         self.note(database, || What::Delete(key.clone()));
+    }
+
+    /// Notes that a key expires at another time, or never. To be called under the lock of the key.
+    pub(crate) fn expire(&mut self, database: u8, key: &Key, expiry: Option<Expiry>) {
+        self.note(database, || What::Expire(key.clone(), expiry));
     }
 
     /// Notes that no key is left in a range. To be called under the locks of all of it.

@@ -12,12 +12,16 @@
 //! | 4, write from an offset on | number of the database, length of the key, key, offset, bytes |
 //! | 5, a table | the effect, as `tremula-table` writes it |
 //! | 6 to 9, a mailbox | see [`mail`](super::mail) |
+//! | 10, put a key that expires | number of the database, time, length of the key, key, value |
+//! | 11, expire | number of the database, time, key |
+//!
+//! A time is in milliseconds since 1970 began, and 0 for never.
 //!
 //! A bound is 0 for none, or 1 (inclusive) or 2 (exclusive), the length of the key, the key.
 
 use super::fields::{BadRecord, Fields, write_number, write_text};
 use super::mail::{MADE, Mail, RECEIVED};
-use crate::{Key, Value};
+use crate::{Expiry, Key, Value};
 use bytes::Bytes;
 use std::ops::Bound;
 use tremula_table::table::effect::Subject;
@@ -30,6 +34,8 @@ const DELETE: u8 = 2;
 const DELETE_RANGE: u8 = 3;
 const TAIL: u8 = 4;
 const TABLE: u8 = 5;
+const PUT_EXPIRING: u8 = 10;
+const EXPIRE: u8 = 11;
 
 const NONE: u8 = 0;
 const INCLUDED: u8 = 1;
@@ -54,6 +60,8 @@ pub(crate) enum What {
     DeleteRange(Bound<Key>, Bound<Key>),
     /// The value of the key is this from an offset on, and ends with it.
     Tail(Key, u64, Bytes),
+    /// The key expires then, or never.
+    Expire(Key, Option<Expiry>),
 }
 
 impl Change {
@@ -74,7 +82,13 @@ impl What {
     fn write(&self, database: u8, out: &mut Vec<u8>) {
         match self {
             Self::Put(key, value) => {
-                out.extend_from_slice(&[PUT, database]);
+                match value.expiry() {
+                    None => out.extend_from_slice(&[PUT, database]),
+                    Some(expiry) => {
+                        out.extend_from_slice(&[PUT_EXPIRING, database]);
+                        write_number(expiry.millis(), out);
+                    }
+                }
                 write_text(key.as_bytes(), out);
                 out.extend_from_slice(value);
             }
@@ -92,6 +106,11 @@ impl What {
                 write_text(key.as_bytes(), out);
                 write_number(*offset, out);
                 out.extend_from_slice(bytes);
+            }
+            Self::Expire(key, expiry) => {
+                out.extend_from_slice(&[EXPIRE, database]);
+                write_number(expiry.map_or(0, Expiry::millis), out);
+                out.extend_from_slice(key.as_bytes());
             }
         }
     }
@@ -125,10 +144,11 @@ pub(crate) enum Record<'a> {
 /// A change of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded<'a> {
-    Put(&'a [u8], &'a [u8]),
+    Put(&'a [u8], &'a [u8], Option<Expiry>),
     Delete(&'a [u8]),
     DeleteRange(Bound<&'a [u8]>, Bound<&'a [u8]>),
     Tail(&'a [u8], u64, &'a [u8]),
+    Expire(&'a [u8], Option<Expiry>),
 }
 
 impl<'a> Record<'a> {
@@ -149,7 +169,15 @@ impl<'a> Record<'a> {
         }
         let mut fields = Fields(rest);
         let what = match *kind {
-            PUT => Recorded::Put(fields.text()?, fields.rest()),
+            PUT => Recorded::Put(fields.text()?, fields.rest(), None),
+            PUT_EXPIRING => {
+                let expiry = read_expiry(&mut fields)?;
+                Recorded::Put(fields.text()?, fields.rest(), expiry)
+            }
+            EXPIRE => {
+                let expiry = read_expiry(&mut fields)?;
+                Recorded::Expire(fields.rest(), expiry)
+            }
             DELETE => Recorded::Delete(fields.rest()),
             DELETE_RANGE => {
                 let range =
@@ -171,10 +199,16 @@ impl<'a> Recorded<'a> {
     /// The key that the record is about; `None` if it is about a range.
     pub(crate) const fn key(&self) -> Option<&'a [u8]> {
         match self {
-            Self::Put(key, _) | Self::Delete(key) | Self::Tail(key, _, _) => Some(key),
+            Self::Put(key, ..) | Self::Delete(key) | Self::Tail(key, ..) | Self::Expire(key, _) => {
+                Some(key)
+            }
             Self::DeleteRange(..) => None,
         }
     }
+}
+
+fn read_expiry(fields: &mut Fields<'_>) -> Result<Option<Expiry>, BadRecord> {
+    Expiry::read(fields.number()?).map_err(BadRecord::new)
 }
 
 fn read_bound<'a>(fields: &mut Fields<'a>) -> Result<Bound<&'a [u8]>, BadRecord> {
@@ -214,20 +248,28 @@ mod tests {
             one in bytes(),
             other in bytes(),
             offset: u64,
+            millis in 1..=Expiry::LAST_MILLIS,
             low in bound(),
             high in bound(),
         ) {
             let keys = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|bytes| key(bytes));
             let shown = |bound: &Bound<Vec<u8>>| bound.clone();
+            let expiry = Expiry::from_millis(millis);
             let changes = [
                 What::Put(key(&one), Value::from(&other[..])),
+                What::Put(key(&one), Value::from(&other[..]).expiring(expiry)),
+                What::Expire(key(&one), expiry),
+                What::Expire(key(&one), None),
                 What::Delete(key(&one)),
                 What::DeleteRange(keys(&low), keys(&high)),
                 What::Tail(key(&one), offset, Bytes::from(other.clone())),
             ];
             let (low, high) = (shown(&low), shown(&high));
             let expected = [
-                Recorded::Put(&one, &other),
+                Recorded::Put(&one, &other, None),
+                Recorded::Put(&one, &other, expiry),
+                Recorded::Expire(&one, expiry),
+                Recorded::Expire(&one, None),
                 Recorded::Delete(&one),
                 Recorded::DeleteRange(
                     low.as_ref().map(Vec::as_slice),
@@ -260,6 +302,10 @@ mod tests {
             (&[PUT, 0, 0x80][..], "a number without its end"),
             (&[DELETE_RANGE, 0, 7][..], "a bound of kind 7"),
             (&[DELETE_RANGE, 0, 0, 0, 1][..], "1 bytes behind a range"),
+            (
+                &[EXPIRE, 0, 255, 255, 255, 255, 255, 255, 127][..],
+                "a time of 562949953421311",
+            ),
             (&[TABLE][..], "byte 0: the bytes end here"),
             (&[TABLE, 99, 1][..], "byte 0: 99 is no kind of effect"),
         ] {

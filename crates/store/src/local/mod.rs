@@ -37,6 +37,9 @@ use tremula_sync::system::{Arc, Mutex, thread};
 /// How often the thread in the background looks at the log.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Keys whose time has come that are removed at once.
+const AT_ONCE: usize = 256;
+
 /// How long after a snapshot that failed the next one begins.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -377,6 +380,8 @@ impl Shared {
     fn keep(&self, ends: &Receiver<()>) {
         let mut not_before = Instant::now();
         while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            // Of a server that kept keys here which expire. If the log takes no more, they stay.
+            while self.store.expire(AT_ONCE).is_ok_and(|(_, is_more)| is_more) {}
             self.store.forward();
             if self.wants_snapshot() && Instant::now() >= not_before {
                 let saved = self.snapshot();

@@ -34,8 +34,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_numbers_effects_outside_the_lock",
         file: "crates/store/src/database.rs",
-        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current);\n            match &decided {\n                Update::Put(value) if value.cached().is_none() => {\n                    effects.put(self.number, &noted, value);\n                }\n                Update::Remove if current.is_some() => effects.delete(self.number, &noted),\n                Update::Put(_) | Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
-        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current);\n            match &decided {\n                Update::Put(value) if value.cached().is_none() => {\n                    late = Some(value.clone());\n                }\n                Update::Remove if current.is_some() => effects.delete(self.number, &noted),\n                Update::Put(_) | Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(value) = late {\n            effects.put(self.number, &noted, &value);\n        }\n",
+        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        effects.put(self.number, &noted, value);\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
+        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        late = Some(value.clone());\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(value) = late {\n            effects.put(self.number, &noted, &value);\n        }\n",
         why: "Of two writes of a key the later one can have the lower number, so that a restart brings the older value back.",
         checker: durable("order_of_the_effects"),
         hangs: false,
@@ -60,9 +60,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "store_evictions_are_not_logged",
-        file: "crates/store/src/eviction.rs",
-        original: "database.remove(&mut Effects::new(journal), &best.key)",
-        replacement: "database.remove(&mut Effects::new(None), &best.key)",
+        file: "crates/store/src/eviction/mod.rs",
+        original: "let mut removed = None;\n            let mut effects = Effects::new(journal);",
+        replacement: "let mut removed = None;\n            let mut effects = Effects::new(None);",
         why: "What was evicted is there again after a restart, and memory is short at once.",
         checker: AGAIN,
         hangs: false,

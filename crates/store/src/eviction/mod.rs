@@ -17,17 +17,20 @@
 //! distribution, and those of one eviction are from different places. The bias that is left: a key
 //! that is inserted behind the slow walkers has a round before they come to it.
 
+mod policy;
+
+use crate::deadlines::Timed;
 use crate::effects::{Effects, Journal};
 use crate::keyspace::Keyspace;
 use crate::value_cache::ValueCache;
 use crate::values::Values;
 use crate::{DATABASES, Key, Value};
-use std::fmt;
+pub use policy::Policy;
+use policy::Worth;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
-use tremula_index::{Direction, KeyRange};
+use tremula_index::{Direction, KeyRange, Update};
 use tremula_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use tremula_sync::{Arc, LazyLock, Mutex};
 
@@ -48,65 +51,6 @@ const NEW: u32 = 5;
 const LOG_FACTOR: u32 = 10;
 /// A frequency falls by one in this time, in milliseconds.
 const DECAY: u128 = 60_000;
-
-/// Which keys are evicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// None: commands that need memory are refused.
-    #[default]
-    NoEviction,
-    /// The least recently used ones.
-    Lru,
-    /// The least frequently used ones.
-    Lfu,
-    /// Any.
-    Random,
-}
-
-impl Policy {
-    /// Every policy.
-    pub const ALL: [Self; 4] = [Self::NoEviction, Self::Lru, Self::Lfu, Self::Random];
-
-    /// The name, as Redis spells it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoEviction => "noeviction",
-            Self::Lru => "allkeys-lru",
-            Self::Lfu => "allkeys-lfu",
-            Self::Random => "allkeys-random",
-        }
-    }
-
-    /// Whether it matters when or how often keys are used.
-    #[must_use]
-    pub const fn wants_accesses(self) -> bool {
-        matches!(self, Self::Lru | Self::Lfu)
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
-}
-
-impl FromStr for Policy {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = |policy: &Self| policy.name().eq_ignore_ascii_case(name);
-        Self::ALL.into_iter().find(known).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            let hint = if name.starts_with("volatile-") {
-                "; keys do not expire, so there are no volatile ones"
-            } else {
-                ""
-            };
-            format!("there is no policy '{name}'{hint}; there are {names}")
-        })
-    }
-}
 
 /// How keys are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +101,8 @@ struct Sweep {
 struct Walker {
     database: usize,
     after: Option<Key>,
+    /// Where it is among the keys that expire.
+    after_expiring: Option<Timed>,
 }
 
 struct Candidate {
@@ -232,18 +178,18 @@ impl Evictor {
 
     /// Notes that a key of a database is being used. O(1), without a lock.
     pub fn note_access(&self, database: usize, key: &[u8]) {
-        match self.policy() {
-            Policy::Lru => self.accesses.note_time(self.accesses.hash(database, key)),
-            Policy::Lfu => self.accesses.note_use(self.accesses.hash(database, key)),
-            Policy::NoEviction | Policy::Random => {}
+        match self.policy().worth() {
+            Worth::Time => self.accesses.note_time(self.accesses.hash(database, key)),
+            Worth::Uses => self.accesses.note_use(self.accesses.hash(database, key)),
+            Worth::Chance => {}
         }
     }
 
-    /// How long a key of a database has not been used, if the policy is [`Lru`](Policy::Lru). Keys
+    /// How long a key of a database has not been used, if the policy goes by that. Keys
     /// share the places of their times, so the key may have been used before. O(1).
     #[must_use]
     pub fn idle(&self, database: usize, key: &[u8]) -> Option<Duration> {
-        if self.policy() != Policy::Lru {
+        if self.policy().worth() != Worth::Time {
             return None;
         }
         let last = self.accesses.place(self.accesses.hash(database, key));
@@ -252,11 +198,10 @@ impl Evictor {
     }
 
     /// How often a key of a database is used, from 0 to 255 on a logarithmic scale, if the policy
-    /// is [`Lfu`](Policy::Lfu). Keys share the places of their numbers, so it may be used less
-    /// often. O(1).
+    /// goes by that. Keys share the places of their numbers, so it may be used less often. O(1).
     #[must_use]
     pub fn frequency(&self, database: usize, key: &[u8]) -> Option<u32> {
-        (self.policy() == Policy::Lfu).then(|| self.worth(database, key))
+        (self.policy().worth() == Worth::Uses).then(|| self.worth(database, key))
     }
 
     /// The keys evicted so far.
@@ -268,13 +213,13 @@ impl Evictor {
     fn worth(&self, database: usize, key: &[u8]) -> u32 {
         let accesses = &*self.accesses;
         let hash = accesses.hash(database, key);
-        match self.policy() {
-            Policy::Lru => accesses.place(hash).load(Relaxed),
-            Policy::Lfu => {
+        match self.policy().worth() {
+            Worth::Time => accesses.place(hash).load(Relaxed),
+            Worth::Uses => {
                 let now = accesses.now(DECAY);
                 Frequency::read(accesses.place(hash).load(Relaxed), now).count
             }
-            Policy::NoEviction | Policy::Random => mixed(hash ^ accesses.nanoseconds()),
+            Worth::Chance => mixed(hash ^ accesses.nanoseconds()),
         }
     }
 
@@ -285,6 +230,9 @@ impl Evictor {
         cache: Option<&ValueCache>,
         journal: Option<&Journal>,
     ) -> bool {
+        if self.policy() == Policy::VolatileTtl {
+            return self.evict_next(keyspace, cache, journal);
+        }
         let mut sweep = self.sweep.lock();
         loop {
             if !sweep.look(self, keyspace) && sweep.pool.is_empty() {
@@ -293,7 +241,8 @@ impl Evictor {
             let Some(best) = sweep.pool.pop() else {
                 continue;
             };
-            let is_still = self.policy() == Policy::Random
+            let policy = self.policy();
+            let is_still = policy.worth() == Worth::Chance
                 || self.worth(best.database, best.key.as_bytes()) == best.worth;
             if !is_still {
                 continue;
@@ -305,11 +254,50 @@ impl Evictor {
                 number: best.database,
             };
             let database = keyspace.database(best.database);
-            let removed = database.remove(&mut Effects::new(journal), &best.key);
+            let mut removed = None;
+            let mut effects = Effects::new(journal);
+            database.update(&mut effects, best.key.clone(), &mut |current| {
+                // Meanwhile it may have become one that does not expire.
+                let goes = |value: &&Value| !policy.is_volatile() || value.expiry().is_some();
+                removed = current.filter(goes).cloned();
+                removed.as_ref().map_or(Update::Keep, |_| Update::Remove)
+            });
             if values.dropped(removed) {
                 if self.wants_accesses() {
                     self.accesses.forget(best.database, best.key.as_bytes());
                 }
+                self.evicted.fetch_add(1, Relaxed);
+                return true;
+            }
+        }
+    }
+}
+
+impl Evictor {
+    /// Evicts the key that expires next.
+    fn evict_next(
+        &self,
+        keyspace: &Keyspace,
+        cache: Option<&ValueCache>,
+        journal: Option<&Journal>,
+    ) -> bool {
+        loop {
+            let first = |number: usize| {
+                let deadlines = keyspace.database(number).deadlines();
+                Some((deadlines.behind(None, 1).pop()?, number))
+            };
+            let Some((entry, number)) = (0..DATABASES).filter_map(first).min() else {
+                return false;
+            };
+            let database = keyspace.database(number);
+            let removed = database.remove_due(&mut Effects::new(journal), &entry);
+            let values = Values {
+                keyspace,
+                cache,
+                journal,
+                number,
+            };
+            if values.dropped(removed) {
                 self.evicted.fetch_add(1, Relaxed);
                 return true;
             }
@@ -322,7 +310,12 @@ impl Sweep {
     /// if no database has keys.
     fn look(&mut self, evictor: &Evictor, keyspace: &Keyspace) -> bool {
         for _ in 0..evictor.samples() {
-            let Some((database, key)) = self.step(keyspace) else {
+            let found = if evictor.policy().is_volatile() {
+                self.step_expiring(keyspace)
+            } else {
+                self.step(keyspace)
+            };
+            let Some((database, key)) = found else {
                 return false;
             };
             let worth = evictor.worth(database, key.as_bytes());
@@ -345,18 +338,47 @@ impl Sweep {
         true
     }
 
-    /// Moves the next walker on, and returns the key that it comes to, with its database.
-    fn step(&mut self, keyspace: &Keyspace) -> Option<(usize, Key)> {
+    /// The walker whose turn it is, and how many keys it steps over.
+    fn next_walker(&mut self) -> (usize, usize) {
         let number = self.next;
         self.next = (number + 1) % WALKERS;
         self.steps += 1;
         let stride = 1 + mixed(self.steps) as usize % (1 << number);
+        (number, stride)
+    }
+
+    /// As [`step`](Self::step), through the keys that expire, by time.
+    fn step_expiring(&mut self, keyspace: &Keyspace) -> Option<(usize, Key)> {
+        let (number, stride) = self.next_walker();
+        let walker = &mut self.walkers[number];
+        for _ in 0..=DATABASES {
+            let database = walker.database;
+            let deadlines = keyspace.database(database).deadlines();
+            let mut passed = deadlines.behind(walker.after_expiring.as_ref(), stride);
+            let is_last = passed.len() < stride;
+            let found = passed.pop();
+            if is_last {
+                walker.database = (database + 1) % DATABASES;
+                walker.after_expiring = None;
+            } else {
+                walker.after_expiring.clone_from(&found);
+            }
+            if let Some(entry) = found {
+                return Some((database, entry.key()));
+            }
+        }
+        None
+    }
+
+    /// Moves the next walker on, and returns the key that it comes to, with its database.
+    fn step(&mut self, keyspace: &Keyspace) -> Option<(usize, Key)> {
+        let (number, stride) = self.next_walker();
         let walker = &mut self.walkers[number];
         // Once through all databases, and the rest of the first one.
         for _ in 0..=DATABASES {
             self.stepped_over.clear();
             let low = walker.after.as_ref();
-            keyspace.database(walker.database).scan(
+            keyspace.database(walker.database).scan_all(
                 KeyRange::new(
                     low.map_or(Bound::Unbounded, Bound::Excluded),
                     Bound::Unbounded,
@@ -617,9 +639,9 @@ mod tests {
         for policy in Policy::ALL {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
-        let error = "volatile-lru".parse::<Policy>().unwrap_err();
+        let error = "volatile-mru".parse::<Policy>().unwrap_err();
         assert!(
-            error.contains("do not expire") && error.contains("allkeys-lru"),
+            error.contains("'volatile-mru'") && error.contains("volatile-lru"),
             "{error}"
         );
     }

@@ -1,0 +1,208 @@
+//! The index of the keys of a database that expire, by time. It is changed under the lock of the
+//! key.
+
+use crate::small_bytes::{SmallBytes, head_of_expiring};
+use crate::{Expiry, Key};
+use std::cmp::Ordering;
+use std::ops::Bound;
+use tremula_index::{ByteKey, Direction, Engine, KeyRange, OrderedIndex};
+use tremula_sync::LazyLock;
+use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A key, ordered by the time at which it expires.
+#[derive(Clone, Debug)]
+pub(crate) struct Timed(SmallBytes);
+
+impl Timed {
+    fn new(expiry: Expiry, key: &Key) -> Self {
+        Self(key.bytes().clone().expiring(Some(expiry)))
+    }
+
+    /// Below all keys that expire after this time.
+    fn end(expiry: Expiry) -> Option<Self> {
+        let next = Expiry::from_millis(expiry.millis() + 1)?;
+        Some(Self(SmallBytes::from(&b""[..]).expiring(Some(next))))
+    }
+
+    pub(crate) fn expiry(&self) -> Expiry {
+        self.0.expiry().unwrap_or(Expiry::LAST)
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key::from_bytes(self.0.clone().expiring(None))
+    }
+}
+
+impl Ord for Timed {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let times = self.0.expiry().cmp(&other.0.expiry());
+        times.then_with(|| (*self.0).cmp(&*other.0))
+    }
+}
+
+impl PartialOrd for Timed {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Timed {}
+
+/// The byte form: the time, then the key.
+impl ByteKey for Timed {
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        /// Of keys that are common.
+        const SHORT: usize = 64;
+        let (time, key) = (self.expiry().bytes(), &*self.0);
+        let length = time.len() + key.len();
+        let mut short = [0; SHORT];
+        if let Some(form) = short.get_mut(..length) {
+            let (before, behind) = form.split_at_mut(time.len());
+            before.copy_from_slice(&time);
+            behind.copy_from_slice(key);
+            return read(form);
+        }
+        read(&[&time[..], key].concat())
+    }
+
+    #[inline]
+    fn head(&self) -> u64 {
+        head_of_expiring(&self.0)
+    }
+}
+
+/// The keys of a database that will expire, by time. It is made with the first of them: who uses
+/// none pays nothing.
+pub(crate) struct Deadlines {
+    is_used: AtomicBool,
+    index: LazyLock<Index, fn() -> Index>,
+}
+
+type Index = Box<dyn OrderedIndex<Timed, ()>>;
+
+impl Deadlines {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_used: AtomicBool::new(false),
+            index: LazyLock::new(|| Engine::Aspen.create()),
+        }
+    }
+
+    /// Whether no key ever had a time, as far as this thread has seen.
+    #[inline]
+    pub(crate) fn are_unused(&self) -> bool {
+        !self.is_used.load(Relaxed)
+    }
+
+    fn index(&self) -> Option<&Index> {
+        (!self.are_unused()).then(|| &*self.index)
+    }
+
+    /// The number of keys that will expire.
+    pub(crate) fn len(&self) -> usize {
+        self.index().map_or(0, |index| index.len())
+    }
+
+    /// Notes that a key expires at another time than before. To be called under the lock of the
+    /// key.
+    #[inline]
+    pub(crate) fn change(&self, key: &Key, before: Option<Expiry>, after: Option<Expiry>) {
+        if before != after {
+            self.change_to(key, before, after);
+        }
+    }
+
+    fn change_to(&self, key: &Key, before: Option<Expiry>, after: Option<Expiry>) {
+        let index = &*self.index;
+        self.is_used.store(true, Relaxed);
+        if let Some(before) = before {
+            index.remove(&Timed::new(before, key));
+        }
+        if let Some(after) = after {
+            index.insert(Timed::new(after, key), ());
+        }
+    }
+
+    /// Drops an entry of which the key says otherwise.
+    pub(crate) fn drop_entry(&self, entry: &Timed) {
+        if let Some(index) = self.index() {
+            index.remove(entry);
+        }
+    }
+
+    /// Up to `most` keys that expire up to this time, the earliest first.
+    pub(crate) fn due(&self, now: Expiry, most: usize) -> Vec<Timed> {
+        let high = Timed::end(now);
+        let high = high.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries(KeyRange::new(Bound::Unbounded, high), most)
+    }
+
+    /// Up to `most` keys behind this one, by time.
+    pub(crate) fn behind(&self, entry: Option<&Timed>, most: usize) -> Vec<Timed> {
+        let low = entry.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries(KeyRange::new(low, Bound::Unbounded), most)
+    }
+
+    fn entries(&self, range: KeyRange<'_, Timed>, most: usize) -> Vec<Timed> {
+        let mut found = Vec::new();
+        if let Some(index) = self.index() {
+            index.scan(range, Direction::Ascending, most, &mut found);
+        }
+        found.into_iter().map(|(entry, ())| entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn timed() -> impl Strategy<Value = Timed> {
+        let time = prop_oneof![0..3_u64, 255..258_u64, Just(Expiry::LAST_MILLIS)];
+        let key = prop::collection::vec(prop::sample::select(&[0, 1, 255][..]), 0..20);
+        (time, key).prop_map(|(time, key)| {
+            let expiry = Expiry::from_millis(time).expect("a time");
+            Timed::new(expiry, &Key::from(&key[..]))
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn the_order_is_that_of_the_byte_forms(one in timed(), other in timed()) {
+            let form = |timed: &Timed| timed.with_bytes(<[u8]>::to_vec);
+            prop_assert_eq!(one.cmp(&other), form(&one).cmp(&form(&other)));
+            prop_assert_eq!(one.head(), Timed::head_of_bytes(&form(&one)));
+            let key = one.key();
+            prop_assert_eq!(&form(&one)[Expiry::BYTES..], key.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_due_is_what_has_had_its_time() {
+        let deadlines = Deadlines::new();
+        let at = |time| Expiry::from_millis(time);
+        for time in [5, 7, 6] {
+            deadlines.change(&Key::from(&[time as u8][..]), None, at(time));
+        }
+        let due = |time| -> Vec<u64> {
+            let due = deadlines.due(at(time).expect("a time"), 10);
+            due.iter().map(|entry| entry.expiry().millis()).collect()
+        };
+        assert_eq!(due(4), Vec::<u64>::new());
+        assert_eq!(due(6), [5, 6]);
+        assert_eq!(due(Expiry::LAST_MILLIS), [5, 6, 7]);
+        deadlines.change(&Key::from(&[6][..]), at(6), None);
+        deadlines.change(&Key::from(&[5][..]), at(5), at(9));
+        assert_eq!(due(100), [7, 9]);
+        assert_eq!(deadlines.len(), 2);
+    }
+}
