@@ -94,6 +94,16 @@ struct Begun {
     command: Unfinished,
 }
 
+/// What a connection that waits for commands goes on with.
+enum Input {
+    /// Something has arrived.
+    Some,
+    /// Nothing more comes, or memory is short.
+    End,
+    /// The client should move to the worker with this number.
+    Leave(usize),
+}
+
 /// Why the connection stops running commands.
 enum Pause {
     /// Every complete command has run.
@@ -211,16 +221,18 @@ impl Connection {
             has_input = !self.input.is_empty();
         }
         loop {
-            let goes_on = match self.session.watching {
-                _ if has_input => true,
-                None => self.read().await?,
-                Some(_) => Box::pin(self.watch()).await?,
+            let input = match has_input {
+                true => Input::Some,
+                false => self.read(worker).await?,
             };
-            if !goes_on {
-                self.part().await?;
-                return Ok(None);
+            match input {
+                Input::Some => has_input = false,
+                Input::End => {
+                    self.part().await?;
+                    return Ok(None);
+                }
+                Input::Leave(to) => return Ok(Some(to)),
             }
-            has_input = false;
             if self.is_new {
                 self.is_new = false;
                 if self.input.first() == Some(&HANDSHAKE_RECORD) {
@@ -342,8 +354,8 @@ impl Connection {
         self.turn.again();
     }
 
-    /// Reads what has arrived; `false` at the end of the input, or if memory is short.
-    async fn read(&mut self) -> io::Result<bool> {
+    /// Reads what has arrived.
+    async fn read(&mut self, worker: usize) -> io::Result<Input> {
         self.rest();
         self.publish();
         if !self.has_room_for_input().await {
@@ -351,9 +363,19 @@ impl Connection {
         }
         loop {
             if self.client.ending().is_some() {
-                return Ok(false);
+                return Ok(Input::End);
             }
-            self.wait_until_readable().await?;
+            if self.session.outbox.is_some() {
+                // In a box, as below.
+                if let Some(to) = Box::pin(self.deliver(worker)).await? {
+                    return Ok(Input::Leave(to));
+                }
+                if self.client.ending().is_some() {
+                    return Ok(Input::End);
+                }
+            } else {
+                self.wait_until_readable().await?;
+            }
             if let Some(kept) = self.kept.take() {
                 self.input = shelf::take(&kept).unwrap_or_default();
             }
@@ -363,7 +385,7 @@ impl Connection {
                 return Box::pin(self.refuse_input()).await;
             }
             match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Ok(false),
+                Ok(0) => return Ok(Input::End),
                 // The turn goes on, so that a client that never stops sending does not starve the
                 // rest of its thread.
                 Ok(read) => {
@@ -372,7 +394,7 @@ impl Connection {
                     if self.turn.spend_bytes(read + BYTES_PER_UNIT) {
                         self.give_way().await;
                     }
-                    return Ok(true);
+                    return Ok(Input::Some);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.rest();
@@ -407,14 +429,14 @@ impl Connection {
 
     /// Answers a request for which there is no memory, and ends the connection, because the rest of
     /// the request cannot be skipped.
-    async fn refuse_input(&mut self) -> io::Result<bool> {
+    async fn refuse_input(&mut self) -> io::Result<Input> {
         self.input = Vec::new();
         self.output.begin();
         self.output.fail(&Failure::OUT_OF_MEMORY.text());
         self.output.finish();
         self.send().await?;
         self.close().await?;
-        Ok(false)
+        Ok(Input::End)
     }
 
     /// Whether the next part of the request may be read. While keys are evicted for it, other

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod apart;
+mod channels;
 pub mod cli;
 mod clients;
 mod commands;
@@ -23,6 +24,7 @@ pub mod log_keep;
 pub mod logs;
 mod machine;
 mod memory;
+mod outbox;
 mod persist;
 mod rdb;
 mod resp;

@@ -15,7 +15,7 @@ use crate::descriptors::{self, TooFew};
 use crate::expirer;
 use crate::gather::Peer;
 use crate::keeper::{self, TICK};
-use crate::limits::Limits;
+use crate::limits::{ChannelsOfUsers, Limits};
 use crate::listen::{Listen, ListenError, Listeners, Listening};
 use crate::memory;
 use crate::persist::{self, Persistence};
@@ -270,6 +270,7 @@ fn read_again(shared: &Shared) {
 fn users(config: &Config) -> Result<Users, FileError> {
     let limits = &config.limits.users;
     let mut users = Users::new(limits.max_users, limits.max_acl_log);
+    users.set_opens_channels(limits.acl_pubsub_default == ChannelsOfUsers::AllChannels);
     users.use_files(config.acl_file.clone(), config.password_file.clone())?;
     Ok(users)
 }

@@ -15,6 +15,7 @@ import sys
 
 # Settings that are flags here.
 FLAGS = {
+    "acl-pubsub-default": "--acl-pubsub-default",
     "bind": "--bind",
     "enable-debug-command": "--enable-debug-command",
     "latency-monitor-threshold": "--latency-monitor-threshold",
@@ -38,7 +39,6 @@ IGNORED = {
     "daemonize": "the server stays in the foreground, as the suite wants",
     "databases": "always 16, as the suite wants",
     "dbfilename": "nothing is written to disk",
-    "acl-pubsub-default": "no channels yet",
     "enable-module-command": "no modules",
     "enable-protected-configs": "no settings of files that clients may change",
     "logfile": "the suite reads the standard output",

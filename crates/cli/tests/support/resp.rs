@@ -126,7 +126,7 @@ fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
             let end = position + usize::try_from(length).ok()? + 2;
             (bytes.len() >= end).then_some(end)
         }
-        b'*' | b'~' | b'%' if length >= 0 => {
+        b'*' | b'~' | b'>' | b'%' if length >= 0 => {
             let elements = if kind == b'%' { 2 * length } else { length };
             for _ in 0..elements {
                 position = reply_end(bytes, position)?;

@@ -28,15 +28,21 @@ pub(crate) enum Ending {
     Largest,
     /// Its user was removed or changed.
     NoUser,
+    /// It left too many messages of its channels unread.
+    SlowSubscriber,
+    /// It listens to a channel that is no longer open to its user.
+    NoChannel,
 }
 
 impl Ending {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Killed,
         Self::Idle,
         Self::SlowReader,
         Self::Largest,
         Self::NoUser,
+        Self::SlowSubscriber,
+        Self::NoChannel,
     ];
 
     /// The error for a client whose command has not arrived as a whole.
@@ -44,6 +50,13 @@ impl Ending {
         match self {
             Self::Killed => "ERR closed by CLIENT KILL",
             Self::NoUser => "ERR closed because the user of the connection was removed or changed",
+            Self::NoChannel => {
+                "ERR closed because a channel of the connection is no longer open to its user"
+            }
+            Self::SlowSubscriber => {
+                "ERR closed because the messages were not read \
+                 (--max-pubsub-buffer, --soft-pubsub-buffer)"
+            }
             Self::Idle => "ERR closed because the command did not arrive within --timeout",
             Self::SlowReader => {
                 "ERR closed because the replies were not read (--soft-output-buffer)"
@@ -125,8 +138,10 @@ pub(crate) struct Client {
     kept: AtomicUsize,
     unsent: AtomicUsize,
     output: AtomicUsize,
-    /// The bytes that wait for it as a monitor.
+    /// The bytes that wait for it as a monitor or a subscriber.
     feed: AtomicUsize,
+    /// The channels, the patterns, and the channels of `SSUBSCRIBE` that it listens to.
+    subscriptions: [AtomicUsize; 3],
     /// The bytes of this client in the total of all clients.
     pub(super) counted: AtomicUsize,
     /// Milliseconds from `connected` to when too much became unread, plus one; 0 if not so.
@@ -163,6 +178,7 @@ impl Client {
             unsent: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
             feed: AtomicUsize::new(0),
+            subscriptions: Default::default(),
             counted: AtomicUsize::new(0),
             slow_since: AtomicU64::new(0),
             ending: AtomicU8::new(0),
@@ -308,20 +324,33 @@ impl Client {
         self.kept.store(0, Relaxed);
     }
 
-    /// The bytes of both buffers, and of what waits for a monitor. A buffer that it has left counts
-    /// for nothing: the thread frees it soon, and closing the client would not.
+    /// The bytes of both buffers, and of what waits for a monitor or a subscriber. A buffer that it
+    /// has left counts for nothing: the thread frees it soon, and closing the client would not.
     pub(crate) fn held(&self) -> usize {
         let output = self.output.load(Relaxed).saturating_add(self.feed());
         self.input.load(Relaxed).saturating_add(output)
     }
 
-    /// The bytes that wait for it as a monitor.
+    /// The bytes that wait for it as a monitor or a subscriber.
     pub(crate) fn feed(&self) -> usize {
         self.feed.load(Relaxed)
     }
 
     pub(crate) fn set_feed(&self, bytes: usize) {
         self.feed.store(bytes, Relaxed);
+    }
+
+    /// Shows how many channels, patterns and channels of `SSUBSCRIBE` it listens to.
+    pub(crate) fn set_subscriptions(&self, counts: [usize; 3]) {
+        for (shown, count) in self.subscriptions.iter().zip(counts) {
+            shown.store(count, Relaxed);
+        }
+    }
+
+    /// Whether it listens to a channel.
+    pub(crate) fn is_subscriber(&self) -> bool {
+        let mut counts = self.subscriptions.iter();
+        counts.any(|count| count.load(Relaxed) > 0)
     }
 
     pub(crate) fn is_blocked(&self) -> bool {
@@ -397,6 +426,7 @@ impl Client {
         let (unread, input) = (load(&self.unread), load(&self.input) + self.kept());
         let (unsent, output) = (load(&self.unsent), load(&self.output) + load(&self.feed));
         let flags: String = [
+            (self.is_subscriber(), 'P'),
             (self.peer.is_unix(), 'U'),
             (self.is(State::Blocked), 'b'),
             (self.in_transaction.load(Relaxed), 'x'),
@@ -410,7 +440,7 @@ impl Client {
         // Writing to a string does not fail.
         let _ = writeln!(
             out,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
              multi=-1 qbuf={unread} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} \
              obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
              resp={} lib-name={} lib-ver={} io-thread={}",
@@ -423,6 +453,9 @@ impl Client {
             if command.is_some() { 0 } else { idle },
             if flags.is_empty() { "N" } else { &flags },
             self.database.load(Relaxed),
+            load(&self.subscriptions[0]),
+            load(&self.subscriptions[1]),
+            load(&self.subscriptions[2]),
             input.saturating_sub(unread),
             input + output + size_of::<Self>(),
             if unsent > 0 { "rw" } else { "r" },

@@ -162,7 +162,7 @@ impl Clients {
         }
     }
 
-    /// The bytes that wait for monitors.
+    /// The bytes that wait for monitors and subscribers.
     pub(crate) fn fed(&self) -> u64 {
         let connected = lock(&self.connected);
         connected.values().map(|client| client.feed() as u64).sum()
@@ -251,8 +251,9 @@ impl Clients {
         first
     }
 
-    /// Closes the clients that are silent for `timeout` or do not read for `slow`. If memory
-    /// `is_short`, replies of any length count, because of the values that they keep alive.
+    /// Closes the clients that are silent for `timeout`, unless they wait for messages, or do not
+    /// read for `slow`. If memory `is_short`, replies of any length count, because of the values
+    /// that they keep alive.
     pub(crate) fn close_idle(&self, timeout: Option<Duration>, slow: Duration, is_short: bool) {
         for client in self.list() {
             if let Some(why) = client.ending() {
@@ -268,6 +269,7 @@ impl Clients {
                 }
             } else if let (Some(timeout), Some(idle)) = (timeout, client.idle())
                 && idle >= timeout
+                && !client.is_subscriber()
             {
                 self.end(&client, Ending::Idle);
             }

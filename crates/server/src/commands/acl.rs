@@ -5,6 +5,7 @@ use super::rows::{ADMIN, ANY_TIME, CLIENT, NOTHING};
 use super::table::{self, CATEGORIES, Command};
 use super::{Context, Failure, Next, Outcome, apart, describe, ets};
 use crate::apart::MANY;
+use crate::channels::Kind;
 use crate::clients::{Client, Ending};
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
@@ -190,7 +191,29 @@ fn setuser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
         other @ SetError::TooManyUsers(_) => owned(format!("ERR {other}")),
     })?;
     context.reply.ok();
-    Ok(Next::Reply)
+    let is_own = end_subscribers(context, name);
+    Ok(if is_own { Next::Close } else { Next::Reply })
+}
+
+/// Closes the connections of a user that listen to channels which are no longer open to him.
+/// Returns whether this one, which still gets its reply, is one of them.
+fn end_subscribers(context: &Context<'_>, name: &[u8]) -> bool {
+    let server = context.server;
+    let Some(user) = server.users.get(name) else {
+        return false;
+    };
+    let mut is_own = false;
+    let passes = |client: &Client, kind, heard: &[u8]| {
+        *client.user() != *name || user.hears(heard, kind == Kind::Pattern)
+    };
+    for client in server.channels.clients_beyond(passes) {
+        if client.id == context.client.id {
+            is_own = true;
+        } else {
+            server.clients.end(&client, Ending::NoChannel);
+        }
+    }
+    is_own
 }
 
 fn deluser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -342,6 +365,7 @@ fn explain(reason: Reason, object: &[u8]) -> Vec<u8> {
     let (verb, what) = match reason {
         Reason::Command => ("run", "command"),
         Reason::Key => ("access", "key"),
+        Reason::Channel => ("access", "channel"),
         Reason::Table => ("access", "table"),
         Reason::Mailbox => ("access", "mailbox"),
         Reason::Auth => ("be", "user"),

@@ -152,11 +152,10 @@ fn list(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let listed: Vec<Arc<Client>> = match arguments.len() {
         2 => clients.list(),
         4 if is(arguments.get(2), "type") => {
-            if is_normal(arguments.get(3))? {
-                clients.list()
-            } else {
-                Vec::new()
-            }
+            let kind = ClientKind::read(arguments.get(3))?;
+            let mut all = clients.list();
+            all.retain(|client| kind.is(client));
+            all
         }
         4.. if is(arguments.get(2), "id") => {
             let limit = context.server.limits.clients.max_listed_clients;
@@ -211,17 +210,37 @@ fn is(word: &[u8], name: &str) -> bool {
     word.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Whether a type of clients is the one that exists here.
-fn is_normal(kind: &[u8]) -> Result<bool, Failure> {
-    if is(kind, "normal") {
-        Ok(true)
-    } else if ["slave", "replica", "pubsub", "master"]
-        .iter()
-        .any(|name| is(kind, name))
-    {
-        Ok(false)
-    } else {
-        Err(Failure::quoting("ERR Unknown client type '", kind, "'"))
+/// A type of clients.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClientKind {
+    Normal,
+    Subscriber,
+    /// One that does not exist here.
+    Replica,
+}
+
+impl ClientKind {
+    fn read(kind: &[u8]) -> Result<Self, Failure> {
+        if is(kind, "normal") {
+            Ok(Self::Normal)
+        } else if is(kind, "pubsub") {
+            Ok(Self::Subscriber)
+        } else if ["slave", "replica", "master"]
+            .iter()
+            .any(|name| is(kind, name))
+        {
+            Ok(Self::Replica)
+        } else {
+            Err(Failure::quoting("ERR Unknown client type '", kind, "'"))
+        }
+    }
+
+    fn is(self, client: &Client) -> bool {
+        match self {
+            Self::Normal => !client.is_subscriber(),
+            Self::Subscriber => client.is_subscriber(),
+            Self::Replica => false,
+        }
     }
 }
 
@@ -230,7 +249,7 @@ struct Filter<'a> {
     id: Option<u64>,
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
-    is_normal: bool,
+    kind: Option<ClientKind>,
     skip_me: bool,
     least_age: Option<Duration>,
     user: Option<&'a [u8]>,
@@ -242,7 +261,7 @@ impl<'a> Filter<'a> {
             id: None,
             address: None,
             local_address: None,
-            is_normal: true,
+            kind: None,
             skip_me: true,
             least_age: None,
             user: None,
@@ -256,7 +275,7 @@ impl<'a> Filter<'a> {
                 filter.id =
                     Some(id.ok_or(Failure::Text("ERR client-id should be greater than 0"))?);
             } else if is(name, "type") {
-                filter.is_normal = is_normal(value)?;
+                filter.kind = Some(ClientKind::read(value)?);
             } else if is(name, "addr") {
                 filter.address = Some(value);
             } else if is(name, "laddr") {
@@ -286,7 +305,7 @@ impl<'a> Filter<'a> {
     }
 
     fn takes(&self, client: &Client, me: u64) -> bool {
-        self.is_normal
+        self.kind.is_none_or(|kind| kind.is(client))
             && self.id.is_none_or(|id| id == client.id)
             && self
                 .address
@@ -307,7 +326,7 @@ fn kill(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             id: None,
             address: Some(arguments.get(2)),
             local_address: None,
-            is_normal: true,
+            kind: None,
             skip_me: false,
             least_age: None,
             user: None,

@@ -1,7 +1,7 @@
 //! Commands about the connection itself.
 
 use super::copy::database;
-use super::{Context, Failure, Next, Outcome, acl, client};
+use super::{Context, Failure, Next, Outcome, acl, channels, client};
 use crate::resp::{Arguments, Mute, Protocol, number};
 use crate::users::{DEFAULT, Identity};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,6 +12,13 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     match arguments.len() {
+        1 | 2 if channels::speaks_only_messages(context) => {
+            let mut message = arguments.skip(1);
+            let message = message.next().unwrap_or_default();
+            context.reply.array(2);
+            context.reply.bulk(b"pong");
+            context.reply.bulk(message);
+        }
         1 => context.reply.simple("PONG"),
         2 => context.reply.bulk(arguments.get(1)),
         _ => return Err(Failure::arity(context.command)),
@@ -123,7 +130,7 @@ pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 }
 
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    if context.session.ets.is_owner() && !context.is_apart {
+    if context.session.holds_much() && !context.is_apart {
         return Ok(Next::Apart);
     }
     context.session.database = 0;
@@ -133,6 +140,8 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.has_written |= context.session.ets.is_owner();
     context.session.ets.reset();
     context.session.watching = None;
+    context.session.subscriptions = None;
+    context.session.outbox = None;
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;
     context.client.in_transaction.store(false, Relaxed);

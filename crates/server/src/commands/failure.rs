@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Owned(Vec<u8>),
     /// A wrong password, or a user who is not known or off. The error waits for this time.
     WrongPassword(Duration),
-    /// The user may not run the command, or not with this key, table or mailbox.
+    /// The user may not run the command, or not with this key, table, mailbox or channel.
     Denied(Reason, Vec<u8>),
     /// A browser's request, made by a page that attacks a Redis port. It gets no answer.
     Attack,
@@ -160,6 +160,11 @@ fn denied(reason: Reason, object: &[u8]) -> Failure {
         Reason::Key => {
             return Failure::Text(
                 "NOPERM this user has no permissions to access one of the keys used as arguments",
+            );
+        }
+        Reason::Channel => {
+            return Failure::Text(
+                "NOPERM this user has no permissions to access one of the channels used as arguments",
             );
         }
         Reason::Command => "NOPERM this user has no permissions to run the '",

@@ -1,6 +1,7 @@
 //! The commands. One table serves dispatch, the check of arities, `COMMAND` and documentation.
 
 mod acl;
+mod channels;
 mod client;
 mod config;
 mod connection;
@@ -35,9 +36,11 @@ mod view;
 mod work;
 
 use crate::apart::MANY;
+use crate::channels::Subscriptions;
 use crate::clients::Client;
 use crate::figures::{Stopwatch, Stripe};
 use crate::memory::{Promise, Room};
+use crate::outbox::{Outbox, Own};
 use crate::persist::Durability;
 use crate::resp::{Arguments, Reply};
 use crate::server::Shared;
@@ -51,7 +54,8 @@ pub(crate) use listing::Gathering;
 pub(crate) use mailbox::{Receive, Senders};
 pub(crate) use ordered::interval_of;
 pub(crate) use persist::Awaited;
-pub(crate) use reach::KeyReach;
+pub(crate) use reach::{ChannelReach, KeyReach};
+use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use table::{CATEGORIES, COUNT, Command, all, lookup_full, numbered};
 use tremula_store::{Database, Effects, Values};
@@ -77,8 +81,12 @@ pub(crate) struct Session {
     pub(crate) promise: Option<Promise>,
     /// The last command that ran, for `CLIENT LIST`.
     pub(crate) last_command: &'static str,
+    /// What waits for the connection without its asking, if it is a monitor or a subscriber.
+    pub(crate) outbox: Option<Own>,
     /// What the connection sees of all commands, if it is a monitor.
     pub(crate) watching: Option<Watching>,
+    /// What it listens to, if it does.
+    pub(crate) subscriptions: Option<Subscriptions>,
     /// Whether something has been committed that is not on its way into the log.
     pub(crate) has_written: bool,
     /// When its writes are on the disk, if it has chosen.
@@ -95,7 +103,9 @@ impl Session {
             ets: ets::Session::default(),
             promise: None,
             last_command: "",
+            outbox: None,
             watching: None,
+            subscriptions: None,
             has_written: false,
             durability: None,
         }
@@ -121,7 +131,10 @@ pub(crate) struct Context<'a> {
 impl Session {
     /// Whether it may take long to drop this.
     pub(crate) fn holds_much(&self) -> bool {
-        self.ets.is_owner() || self.senders.count() >= MANY
+        let subscriptions = self.subscriptions.as_ref();
+        self.ets.is_owner()
+            || self.senders.count() >= MANY
+            || subscriptions.is_some_and(|subscriptions| subscriptions.total() >= MANY)
     }
 }
 
@@ -145,6 +158,17 @@ impl<'a> Context<'a> {
     /// The selected database.
     pub(crate) fn database(&self) -> &'a Database {
         self.server.store.database(self.session.database)
+    }
+
+    /// What waits for this connection without its asking, from now on.
+    fn outbox(&mut self) -> Result<Arc<Outbox>, Failure> {
+        if self.session.outbox.is_none() {
+            let client = self.server.clients.get(self.client.id);
+            let client = client.ok_or(Failure::STOPPING)?;
+            self.session.outbox = Some(Own::new(&client));
+        }
+        let outbox = self.session.outbox.as_ref();
+        outbox.map(Own::share).ok_or(Failure::STOPPING)
     }
 
     /// Runs `write` with what every write needs.
@@ -431,6 +455,9 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
         check_user(lent, command, arguments)?;
     }
     lent.server.denied.check(command)?;
+    if let Some(subscriptions) = &lent.session.subscriptions {
+        channels::check(subscriptions, lent.reply.protocol, command)?;
+    }
     Ok(command)
 }
 

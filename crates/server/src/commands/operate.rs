@@ -9,10 +9,8 @@ use std::time::Duration;
 /// between the lines.
 pub(super) fn monitor(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     if context.session.watching.is_none() {
-        let Some(client) = context.server.clients.get(context.client.id) else {
-            return Err(Failure::STOPPING);
-        };
-        context.session.watching = Some(context.server.monitors.watch(&client));
+        let outbox = context.outbox()?;
+        context.session.watching = Some(context.server.monitors.watch(outbox));
     }
     context.reply.ok();
     Ok(Next::Reply)

@@ -2,6 +2,7 @@
 
 use crate::resp::Arguments;
 use crate::users::Access;
+use std::ops::Range;
 
 type Words = &'static [&'static str];
 
@@ -10,7 +11,31 @@ pub(crate) struct Reach {
     pub(crate) keys: KeyReach,
     /// Whether the first argument names a mailbox.
     pub(crate) mailbox: bool,
+    pub(crate) channels: ChannelReach,
     pub(crate) terms: TermReach,
+}
+
+/// The channels that a command sends to or listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelReach {
+    None,
+    /// The first argument.
+    First,
+    /// All arguments.
+    Every,
+    /// All arguments, which are patterns.
+    Patterns,
+}
+
+impl ChannelReach {
+    /// The places of channels or patterns among the arguments.
+    pub(crate) fn places(self, arguments: Arguments<'_>) -> Range<usize> {
+        match self {
+            Self::None => 1..1,
+            Self::First => 1..2,
+            Self::Every | Self::Patterns => 1..arguments.len(),
+        }
+    }
 }
 
 /// The tables and mailboxes that are named by terms among a command's arguments. The command
@@ -68,8 +93,12 @@ pub(super) const MAILBOXES_SEEN: Reach = keys_only(KeyReach::None);
 pub(super) const MAILBOX: Reach = Reach {
     keys: KeyReach::None,
     mailbox: true,
+    channels: ChannelReach::None,
     terms: TermReach::None,
 };
+pub(super) const CHANNEL: Reach = channels(ChannelReach::First);
+pub(super) const CHANNELS: Reach = channels(ChannelReach::Every);
+pub(super) const PATTERNS: Reach = channels(ChannelReach::Patterns);
 pub(super) const SEEN: Reach = keys_only(KeyReach::Seen);
 pub(super) const RANGE: Reach = keys_only(KeyReach::Range(Access::WRITE));
 /// Figures of all keys together.
@@ -92,6 +121,16 @@ const fn keys_only(keys: KeyReach) -> Reach {
     Reach {
         keys,
         mailbox: false,
+        channels: ChannelReach::None,
+        terms: TermReach::None,
+    }
+}
+
+const fn channels(channels: ChannelReach) -> Reach {
+    Reach {
+        keys: KeyReach::None,
+        mailbox: false,
+        channels,
         terms: TermReach::None,
     }
 }
@@ -100,6 +139,7 @@ const fn terms(terms: TermReach) -> Reach {
     Reach {
         keys: KeyReach::None,
         mailbox: false,
+        channels: ChannelReach::None,
         terms,
     }
 }

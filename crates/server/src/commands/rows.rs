@@ -1,15 +1,15 @@
 //! The rows of the table of commands.
 
 use super::reach::{
-    ALL_SEEN, CONTINUATION, EVERY_KEY, Keys, MAILBOX, MAILBOXES_SEEN, NOTHING_OF_USERS, RANGE,
-    SEARCH, SEEN, TABLE, TABLE_AND_HEIRS, TABLE_AND_MAILBOX, TABLE_FILES, TABLES_SEEN, TWO_TABLES,
-    at, at_both, looked_at, many_keys, one_key,
+    ALL_SEEN, CHANNEL, CHANNELS, CONTINUATION, EVERY_KEY, Keys, MAILBOX, MAILBOXES_SEEN,
+    NOTHING_OF_USERS, PATTERNS, RANGE, SEARCH, SEEN, TABLE, TABLE_AND_HEIRS, TABLE_AND_MAILBOX,
+    TABLE_FILES, TABLES_SEEN, TWO_TABLES, at, at_both, looked_at, many_keys, one_key,
 };
 use super::table::Command;
 use super::{
-    acl, client, config, connection, copy, counters, debug, describe, ets, expiry, info, keys,
-    latency, lolwut, mailbox, memory, object, operate, ordered, persist, scan, slowlog, strings,
-    transaction,
+    acl, channels, client, config, connection, copy, counters, debug, describe, ets, expiry, info,
+    keys, latency, lolwut, mailbox, memory, object, operate, ordered, persist, scan, slowlog,
+    strings, transaction,
 };
 
 type Words = &'static [&'static str];
@@ -39,6 +39,8 @@ const KEYSPACE: Words = &["@keyspace"];
 const STRING: Words = &["@string"];
 pub(super) const CONNECTION: Words = &["@connection"];
 const TRANSACTION: Words = &["@transaction"];
+const PUBSUB: Words = &["@pubsub"];
+const LISTEN: Words = &["pubsub", "noscript", "loading", "stale"];
 
 const ALL_SHARDS: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
 const SUM_OF_SHARDS: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
@@ -387,6 +389,27 @@ pub(crate) static COMMANDS: &[Command] = &[
             "For tests of clients; refused unless `--enable-debug-command` allows it"),
     Command::new("monitor", 1, operate::monitor, ADMIN, &[], NOTHING_OF_USERS)
         .docs("server", "1.0.0", NOTHING, "MONITOR", "Show every command that any client runs, but for passwords and administration"),
+    Command::new("publish", 3, channels::publish_to_channel, &["pubsub", "loading", "stale", "fast"], PUBSUB, CHANNEL)
+        .docs("pubsub", "2.0.0", "O(s + p)", "PUBLISH channel message",
+            "Send a message to all who listen to a channel, and count them"),
+    Command::new("subscribe", -2, channels::subscribe, LISTEN, PUBSUB, CHANNELS)
+        .docs("pubsub", "2.0.0", "O(k)", "SUBSCRIBE channel [channel ...]", "Listen to channels"),
+    Command::new("unsubscribe", -1, channels::unsubscribe, LISTEN, PUBSUB, NOTHING_OF_USERS)
+        .docs("pubsub", "2.0.0", "O(k)", "UNSUBSCRIBE [channel ...]", "Listen to channels, or to all, no longer"),
+    Command::new("psubscribe", -2, channels::psubscribe, LISTEN, PUBSUB, PATTERNS)
+        .docs("pubsub", "2.0.0", "O(k log p)", "PSUBSCRIBE pattern [pattern ...]", "Listen to all channels that match patterns"),
+    Command::new("punsubscribe", -1, channels::punsubscribe, LISTEN, PUBSUB, NOTHING_OF_USERS)
+        .docs("pubsub", "2.0.0", "O(k log p)", "PUNSUBSCRIBE [pattern ...]", "Listen to patterns, or to all, no longer"),
+    Command::new("pubsub", -2, describe::help, &[], &[], NOTHING_OF_USERS)
+        .docs("pubsub", "2.8.0", NOTHING, "PUBSUB", "Who listens to what")
+        .subcommands(channels::SUBCOMMANDS),
+    Command::new("spublish", 3, channels::publish_to_shard, &["pubsub", "loading", "stale", "fast"], PUBSUB, CHANNEL)
+        .docs("pubsub", "7.0.0", "O(s)", "SPUBLISH channel message", "As `PUBLISH`, for channels of `SSUBSCRIBE`"),
+    Command::new("ssubscribe", -2, channels::ssubscribe, LISTEN, PUBSUB, CHANNELS)
+        .docs("pubsub", "7.0.0", "O(k)", "SSUBSCRIBE channel [channel ...]",
+            "Listen to channels that are apart from those of `SUBSCRIBE`; patterns do not match them"),
+    Command::new("sunsubscribe", -1, channels::sunsubscribe, LISTEN, PUBSUB, NOTHING_OF_USERS)
+        .docs("pubsub", "7.0.0", "O(k)", "SUNSUBSCRIBE [channel ...]", "Listen to these channels, or to all, no longer"),
     Command::new("time", 1, operate::time, ANY_TIME_FAST, &[], NOTHING_OF_USERS)
         .tips(&["nondeterministic_output"])
         .docs("server", "2.6.0", NOTHING, "TIME", "Seconds and microseconds since 1970"),

@@ -1,13 +1,16 @@
-//! How a connection waits without being asked for more: for the time of a command, and for what a
-//! monitor sees.
+//! How a connection waits without being asked for more: for the time of a command, and for what
+//! a monitor or a subscriber gets.
 
+use super::Connection;
 use super::receive::has_ended_input;
-use super::{Connection, READ_SIZE};
 use crate::clients::{Client, State, Unblock};
 use crate::commands::{Waiting, lookup_full};
+use crate::limits::REPLY_BATCH;
+use crate::outbox::{Outbox, Own};
+use crate::shelf;
 use crate::transport::Socket;
-use std::io::{self, ErrorKind};
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::io;
 use std::time::Duration;
 
 /// How often the server checks whether a client that waits is still there.
@@ -65,43 +68,69 @@ impl Connection {
         self.send().await
     }
 
-    /// As [`read`](Self::read) for a monitor: sends what it sees until it sends something itself.
-    pub(super) async fn watch(&mut self) -> io::Result<bool> {
-        self.release_buffers();
-        self.publish();
+    /// Sends what waits for the client without its asking, until the client sends something itself.
+    /// Returns the worker that it should move to.
+    pub(super) async fn deliver(&mut self, worker: usize) -> io::Result<Option<usize>> {
+        let Some(outbox) = self.session.outbox.as_ref().map(Own::share) else {
+            return Ok(None);
+        };
         loop {
-            if self.client.ending().is_some() {
-                return Ok(false);
-            }
-            self.input.reserve(READ_SIZE);
-            match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Ok(false),
-                Ok(read) => {
-                    self.stripe().read.add(read as u64);
-                    self.publish();
-                    self.turn.again();
-                    return Ok(true);
+            if self.send_unasked(&outbox).await? {
+                if self.client.ending().is_some() {
+                    return Ok(None);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => (),
-                Err(error) => return Err(error),
+                if let Some(to) = self.server.threads.asks_to_leave(worker, &mut self.seen) {
+                    // What it has left stays with this thread.
+                    if let Some(kept) = self.kept.take() {
+                        drop(shelf::take(&kept));
+                    }
+                    return Ok(Some(to));
+                }
+                if self.turn.look() {
+                    self.give_way().await;
+                }
+                continue;
             }
-            let Some(watching) = &self.session.watching else {
-                return self.read().await;
-            };
-            let feed = Arc::clone(&watching.feed);
-            let lines = tokio::select! {
+            let mut has_waited = false;
+            let is_readable = tokio::select! {
                 biased;
-                ready = self.stream.socket.readable() => {
+                ready = poll_fn(|context| {
+                    let poll = self.stream.socket.poll_read_ready(context);
+                    has_waited |= poll.is_pending();
+                    poll
+                }) => {
                     ready?;
-                    continue;
+                    true
                 }
-                lines = feed.next() => lines,
+                () = outbox.arrived() => false,
             };
-            self.output.raw(&lines);
-            self.send().await?;
-            if self.turn.look() {
-                self.give_way().await;
+            if has_waited {
+                self.turn.again();
+            }
+            if is_readable {
+                // What had come before the client sent something comes before its reply.
+                let mut left = self.client.feed();
+                while left > 0 && self.send_unasked(&outbox).await? {
+                    left = left.saturating_sub(REPLY_BATCH);
+                }
+                return Ok(None);
             }
         }
+    }
+
+    /// Sends a part of what waits. Returns whether something did.
+    async fn send_unasked(&mut self, outbox: &Outbox) -> io::Result<bool> {
+        let pieces = outbox.take(REPLY_BATCH);
+        if pieces.is_empty() {
+            return Ok(false);
+        }
+        for piece in pieces {
+            self.output.unasked(piece);
+        }
+        self.send().await?;
+        self.output.release();
+        self.publish();
+        self.client.set_state(State::Waiting);
+        Ok(true)
     }
 }

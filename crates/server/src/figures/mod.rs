@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `definition` | what a figure is |
-//! | `of_server`, `of_memory`, `of_commands` | the tables |
+//! | `of_server`, `of_memory`, `of_commands`, `of_channels` | the tables |
 //! | `stripes` | what each thread counts of its commands |
 //! | `stopwatch` | how long commands take |
 //! | `histogram`, `count` | times in buckets, numbers that one thread counts |
@@ -21,6 +21,7 @@
 mod count;
 mod definition;
 mod histogram;
+mod of_channels;
 mod of_commands;
 mod of_memory;
 mod of_server;
@@ -39,8 +40,12 @@ pub(crate) use stopwatch::{Stopwatch, Took};
 pub(crate) use stripes::{CommandSum, Stripe, Stripes};
 
 /// The tables of figures.
-pub(crate) static REGISTRY: &[&[Definition]] =
-    &[of_server::FIGURES, of_memory::FIGURES, of_commands::FIGURES];
+pub(crate) static REGISTRY: &[&[Definition]] = &[
+    of_server::FIGURES,
+    of_memory::FIGURES,
+    of_commands::FIGURES,
+    of_channels::FIGURES,
+];
 
 /// All definitions, in the order in which `INFO` shows those of one section.
 pub(crate) fn definitions() -> impl Iterator<Item = &'static Definition> {

@@ -1,5 +1,6 @@
 //! The limits of one client, each a named constant with a flag.
 
+mod channels;
 mod clients;
 mod gather;
 mod memory;
@@ -10,6 +11,10 @@ mod turn;
 mod users;
 mod watch;
 
+pub use channels::{
+    ChannelLimits, MAX_CLIENT_SUBSCRIPTIONS, MAX_PATTERN_BYTES, MAX_PUBSUB_BUFFER,
+    MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, SOFT_PUBSUB_BUFFER, SOFT_PUBSUB_SECONDS,
+};
 use clap::builder::RangedU64ValueParser;
 pub use clients::{
     ClientLimits, MAX_CLIENT_BUFFERS, MAX_CLIENT_NAME, MAX_LISTED_CLIENTS, RESERVED_CLIENTS,
@@ -26,7 +31,7 @@ use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use tls::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKE, TlsLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
-pub use users::{MAX_ACL_LOG, MAX_USERS, UserLimits};
+pub use users::{ChannelsOfUsers, MAX_ACL_LOG, MAX_USERS, UserLimits};
 pub(crate) use watch::MOST_SLOWLOG;
 pub use watch::{
     DebugAccess, LATENCY_MONITOR_THRESHOLD, PERCENTILES, Percentiles, SLOWLOG_LOG_SLOWER_THAN,
@@ -110,6 +115,10 @@ pub struct Limits {
     #[command(flatten)]
     pub clients: ClientLimits,
 
+    /// What clients listen to.
+    #[command(flatten)]
+    pub channels: ChannelLimits,
+
     /// The limits of terms.
     #[command(flatten)]
     pub terms: TermLimits,
@@ -144,6 +153,7 @@ impl Default for Limits {
             turn: TurnLimits::default(),
             gather: GatherLimits::default(),
             clients: ClientLimits::default(),
+            channels: ChannelLimits::default(),
             terms: TermLimits::default(),
             memory: MemoryLimits::default(),
             quotas: Quotas::default(),

@@ -3,6 +3,7 @@
 use super::number::Digits;
 use crate::apart::free;
 use crate::limits::REPLY_BATCH;
+use crate::outbox::Piece;
 use std::collections::VecDeque;
 use std::ops::Range;
 use tremula_store::{Part, Text};
@@ -66,6 +67,9 @@ struct Long {
     text: Text,
     range: Range<usize>,
 }
+
+/// What a line, a message and a bulk string end with.
+const LINE_END: &[u8] = b"\r\n";
 
 /// Bytes from which a value is shared. Copying a shorter one takes no longer than a system call.
 const SHARED_FROM: usize = REPLY_BATCH;
@@ -293,11 +297,40 @@ impl Reply {
         }
     }
 
-    /// Bytes that are replies already: what a monitor sees.
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+    /// What the client gets without its asking, between two replies or before one: a line, or a
+    /// message without its first byte.
+    pub(crate) fn unasked(&mut self, piece: Piece) {
         self.commit();
-        self.bytes.extend_from_slice(bytes);
+        let bytes = match piece {
+            Piece::Line(line) => line,
+            Piece::Message(message) => {
+                self.bytes.push(self.push_sign());
+                message
+            }
+        };
+        if bytes.len() < SHARED_FROM {
+            self.bytes.extend_from_slice(&bytes);
+        } else {
+            // All but its last bytes, because something comes behind each long value.
+            let (at, range) = (self.bytes.len(), 0..bytes.len() - LINE_END.len());
+            self.long_bytes += range.len();
+            let text = Text::Plain(bytes);
+            self.long.push_back(Long { at, text, range });
+            self.bytes.extend_from_slice(LINE_END);
+        }
         self.commit();
+    }
+
+    fn push_sign(&self) -> u8 {
+        match self.protocol {
+            Protocol::Resp2 => b'*',
+            Protocol::Resp3 => b'>',
+        }
+    }
+
+    /// The beginning of a push, which is no reply; an array if the protocol has none.
+    pub(crate) fn push(&mut self, length: usize) {
+        self.length(self.push_sign(), length);
     }
 
     /// Parts of replies that only `DEBUG PROTOCOL` writes, with or without RESP3's types.
@@ -523,6 +556,26 @@ mod tests {
         }
         reply.finish();
         assert_eq!(sent(&mut reply), bulk.repeat(5), "a stream has no limit");
+    }
+
+    #[test]
+    fn what_is_unasked_has_no_limit_and_is_not_muted() {
+        for (protocol, sign) in [(Protocol::Resp2, b'*'), (Protocol::Resp3, b'>')] {
+            let long = [&vec![b'x'; SHARED_FROM][..], LINE_END].concat();
+            let mut reply = Reply::new(2);
+            (reply.protocol, reply.mute) = (protocol, Mute::On);
+            reply.begin();
+            reply.ok();
+            let short = Value::from(&b"1\r\n$0\r\n\r\n"[..]);
+            reply.unasked(Piece::Message(short));
+            reply.unasked(Piece::Message(Value::from(&long[..])));
+            reply.unasked(Piece::Line(Value::from(&b"+a\r\n"[..])));
+            reply.finish();
+            let sign = [sign];
+            let parts = [&sign[..], b"1\r\n$0\r\n\r\n", &sign, &long, b"+a\r\n"];
+            assert_eq!(sent(&mut reply), parts.concat());
+            assert_eq!(reply.len(), 0);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What all threads of a server share.
 
 use super::Config;
+use crate::channels::Channels;
 use crate::clients::{Clients, Handshakes};
 use crate::commands::{Denied, Gathering};
 use crate::figures::Figures;
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) monitors: Arc<Monitors>,
     /// Whether keys are removed when their time has come. They are not there anyway.
     pub(crate) expires: AtomicBool,
+    pub(crate) channels: Arc<Channels>,
     /// Stops the server.
     pub(crate) stop: Notify,
 }
@@ -89,6 +91,7 @@ impl Shared {
             latencies: Latencies::default(),
             monitors: Arc::default(),
             expires: AtomicBool::new(true),
+            channels: Arc::default(),
             stop: Notify::new(),
             limits,
             stats: Stats::default(),

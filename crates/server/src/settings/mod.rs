@@ -14,6 +14,7 @@
 //! disable = ["ets"]
 //! ```
 
+mod forms;
 mod live;
 mod parameter;
 mod rewrite;

@@ -5,8 +5,9 @@
 //! are parameters too, with the value that they had at the start, without a row: a new flag is
 //! there by itself. The form of a value, and the errors, are those of Redis's configuration.
 
+use super::forms::{Class, LEAST_OUTPUT, memory, output_limits};
 use crate::descriptors;
-use crate::limits::{self, MOST_BYTES, MOST_SLOWLOG};
+use crate::limits::{self, ChannelsOfUsers, MOST_BYTES, MOST_SLOWLOG};
 use crate::logs::{self, Level};
 use crate::persist::Durability;
 use crate::server::Shared;
@@ -210,15 +211,35 @@ static ALIVE: &[Parameter] = &[
                 0 => 0,
                 _ => server.live.soft_output_seconds.get(),
             };
-            format!("normal {hard} {soft} {seconds}")
+            let live = &server.live;
+            let of_subscribers = (
+                live.max_pubsub_buffer.get(),
+                live.soft_pubsub_buffer.get(),
+                live.soft_pubsub_seconds.get(),
+            );
+            let (most, much, time) = of_subscribers;
+            format!("normal {hard} {soft} {seconds} pubsub {most} {much} {time}")
         },
         set: |server, given| {
-            let (hard, soft, seconds) = output_limits(given.text())?;
-            server.live.max_output_buffer.set(hard);
-            server
-                .clients
-                .set_soft_limit(usize::try_from(soft).unwrap_or(usize::MAX));
-            server.live.soft_output_seconds.set(seconds);
+            let live = &server.live;
+            for (class, (hard, soft, seconds)) in output_limits(given.text())? {
+                match class {
+                    Class::Normal => {
+                        live.max_output_buffer.set(match hard {
+                            0 => MOST_BYTES.0 as u64,
+                            hard => hard,
+                        });
+                        let soft = usize::try_from(soft).unwrap_or(usize::MAX);
+                        server.clients.set_soft_limit(soft);
+                        live.soft_output_seconds.set(seconds);
+                    }
+                    Class::Subscriber => {
+                        live.max_pubsub_buffer.set(hard);
+                        live.soft_pubsub_buffer.set(soft);
+                        live.soft_pubsub_seconds.set(seconds);
+                    }
+                }
+            }
             Ok(())
         },
     },
@@ -249,6 +270,40 @@ static ALIVE: &[Parameter] = &[
         get: |server| server.live.soft_output_seconds.get().to_string(),
         set: |server, given| {
             server.live.soft_output_seconds.set(given.number());
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "max-pubsub-buffer",
+        flag: "max-pubsub-buffer",
+        kind: Kind::Memory(0, MOST_BYTES.0 as u64),
+        get: |server| server.live.max_pubsub_buffer.get().to_string(),
+        set: |server, given| {
+            let bytes = given.number();
+            if (1..LEAST_OUTPUT).contains(&bytes) {
+                return Err(format!("argument must be 0 or at least {LEAST_OUTPUT}"));
+            }
+            server.live.max_pubsub_buffer.set(bytes);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "soft-pubsub-buffer",
+        flag: "soft-pubsub-buffer",
+        kind: Kind::Memory(0, MOST_BYTES.0 as u64),
+        get: |server| server.live.soft_pubsub_buffer.get().to_string(),
+        set: |server, given| {
+            server.live.soft_pubsub_buffer.set(given.number());
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "soft-pubsub-seconds",
+        flag: "soft-pubsub-seconds",
+        kind: Kind::Number(1, YEAR),
+        get: |server| server.live.soft_pubsub_seconds.get().to_string(),
+        set: |server, given| {
+            server.live.soft_pubsub_seconds.set(given.number());
             Ok(())
         },
     },
@@ -349,6 +404,26 @@ static ALIVE: &[Parameter] = &[
         get: |server| server.users.most_entries().to_string(),
         set: |server, given| {
             server.users.set_most_entries(given.size());
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "acl-pubsub-default",
+        flag: "acl-pubsub-default",
+        kind: Kind::Word(&[
+            ChannelsOfUsers::AllChannels.name(),
+            ChannelsOfUsers::ResetChannels.name(),
+        ]),
+        get: |server| {
+            let chosen = match server.users.opens_channels() {
+                true => ChannelsOfUsers::AllChannels,
+                false => ChannelsOfUsers::ResetChannels,
+            };
+            chosen.to_string()
+        },
+        set: |server, given| {
+            let opens = given.text() == ChannelsOfUsers::AllChannels.name();
+            server.users.set_opens_channels(opens);
             Ok(())
         },
     },
@@ -560,54 +635,6 @@ impl Kind {
             Self::Text => Ok(Given::Text(text)),
         }
     }
-}
-
-/// A number of bytes as Redis's configuration has it.
-fn memory(text: &str) -> Option<u64> {
-    let lower = text.to_ascii_lowercase();
-    let digits = lower.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit: u64 = match &lower[digits.len()..] {
-        "" | "b" => 1,
-        "k" => 1000,
-        "kb" => 1 << 10,
-        "m" => 1_000_000,
-        "mb" => 1 << 20,
-        "g" => 1_000_000_000,
-        "gb" => 1 << 30,
-        _ => return None,
-    };
-    let count: u64 = digits.parse().ok().filter(|_| !digits.starts_with('+'))?;
-    count.checked_mul(unit)
-}
-
-/// The hard limit, the soft limit and its seconds of `normal 0 0 0`.
-fn output_limits(text: &str) -> Result<(u64, u64, u64), String> {
-    let words: Vec<_> = text.split_ascii_whitespace().collect();
-    let [class, hard, soft, seconds] = words[..] else {
-        return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
-    };
-    match &class.to_ascii_lowercase()[..] {
-        "normal" => (),
-        "slave" | "replica" | "pubsub" => {
-            return Err(format!("there are no clients of the class '{class}'"));
-        }
-        _ => {
-            return Err("Invalid client class specified in buffer limit configuration.".to_owned());
-        }
-    }
-    let wrong = "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
-    let most = MOST_BYTES.0 as u64;
-    let read = |text| memory(text).filter(|bytes| *bytes <= most).ok_or(wrong);
-    let (hard, soft) = (read(hard)?, read(soft)?);
-    let seconds: u64 = seconds.parse().map_err(|_| wrong)?;
-    let hard = match hard {
-        0 => most,
-        hard => hard,
-    };
-    if hard < 1 << 10 || seconds > YEAR as u64 {
-        return Err(wrong.to_owned());
-    }
-    Ok((hard, soft, seconds.max(1)))
 }
 
 #[cfg(test)]

@@ -84,7 +84,12 @@ impl fmt::Display for SetError {
 }
 
 /// Reads the lines of a file.
-fn parse(path: &Path, text: &[u8], most_users: usize) -> Result<ByName, FileError> {
+fn parse(
+    path: &Path,
+    text: &[u8],
+    most_users: usize,
+    opens_channels: bool,
+) -> Result<ByName, FileError> {
     let mut by_name = BTreeMap::new();
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let wrong = |problem| FileError::Line {
@@ -106,7 +111,7 @@ fn parse(path: &Path, text: &[u8], most_users: usize) -> Result<ByName, FileErro
         if let Some(problem) = name_problem(name) {
             return Err(wrong(problem));
         }
-        let mut user = User::new(name);
+        let mut user = User::new(name, opens_channels);
         if by_name.contains_key(name) {
             let name = name.escape_ascii();
             return Err(wrong(format!(
@@ -172,7 +177,8 @@ impl Users {
     ///
     /// [`FileError`], and then nothing has changed.
     pub(crate) fn load(&self) -> Result<Vec<Arc<[u8]>>, FileError> {
-        let from_file = |path: &PathBuf| parse(path, &read(path)?, self.most_users);
+        let (most, opens) = (self.most_users, self.opens_channels());
+        let from_file = |path: &PathBuf| parse(path, &read(path)?, most, opens);
         let from_file = self.file.as_ref().map(from_file).transpose()?;
         let password = self.password_file.as_deref().map(password).transpose()?;
         Ok(self.write(|by_name| {

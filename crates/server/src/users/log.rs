@@ -16,6 +16,7 @@ pub(crate) enum Reason {
     Auth,
     Command,
     Key,
+    Channel,
     Table,
     Mailbox,
 }
@@ -26,6 +27,7 @@ impl Reason {
             Self::Auth => "auth",
             Self::Command => "command",
             Self::Key => "key",
+            Self::Channel => "channel",
             Self::Table => "table",
             Self::Mailbox => "mailbox",
         }

@@ -38,7 +38,7 @@ pub(crate) use password::generate;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -151,6 +151,8 @@ pub(crate) struct Users {
     password_file: Option<PathBuf>,
     most_users: usize,
     most_entries: AtomicUsize,
+    /// Whether all channels are open to a new user.
+    opens_channels: AtomicBool,
 }
 
 impl Users {
@@ -166,6 +168,7 @@ impl Users {
             password_file: None,
             most_users,
             most_entries: AtomicUsize::new(most_entries),
+            opens_channels: AtomicBool::new(false),
         }
     }
 
@@ -202,7 +205,10 @@ impl Users {
             if known.is_none() && by_name.len() >= self.most_users {
                 return Err(SetError::TooManyUsers(self.most_users));
             }
-            let mut user = known.map_or_else(|| User::new(name), |user| User::clone(user));
+            let opens_channels = self.opens_channels();
+            let new = || User::new(name, opens_channels);
+            let mut user = known.map_or_else(new, |user| User::clone(user));
+            user.set_opens_channels(opens_channels);
             for word in words {
                 let done = user.apply(&word);
                 done.map_err(|why| SetError::Rule(word, why))?;
@@ -254,6 +260,16 @@ impl Users {
     /// Keeps more or fewer entries, from the next one on.
     pub(crate) fn set_most_entries(&self, most: usize) {
         self.most_entries.store(most, Ordering::Relaxed);
+    }
+
+    /// Whether all channels are open to a new user.
+    pub(crate) fn opens_channels(&self) -> bool {
+        self.opens_channels.load(Ordering::Relaxed)
+    }
+
+    /// Lets all channels be open to users from now on that are new or reset, or not.
+    pub(crate) fn set_opens_channels(&self, opens: bool) {
+        self.opens_channels.store(opens, Ordering::Relaxed);
     }
 
     /// The newest entries of what was refused.

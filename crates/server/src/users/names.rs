@@ -41,6 +41,11 @@ impl Names {
         self.all || self.patterns.iter().any(allows)
     }
 
+    /// Whether all names that match a pattern are open, because the pattern itself is one of these.
+    pub(super) fn allow_pattern(&self, pattern: &[u8]) -> bool {
+        self.all || self.patterns.iter().any(|known| known == pattern)
+    }
+
     /// The patterns as words that begin with `sign`, each with a space before it.
     pub(super) fn describe(&self, sign: &str, out: &mut Vec<u8>) {
         let all = self.all.then_some(&b"*"[..]);

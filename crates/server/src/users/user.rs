@@ -5,7 +5,7 @@ use super::names::Names;
 use super::password::Password;
 use super::permitted::Permitted;
 use super::{LONGEST_WORD, MOST_RULES, Reason, RuleError};
-use crate::commands::{Command, KeyReach, interval_of};
+use crate::commands::{ChannelReach, Command, KeyReach, interval_of};
 use crate::resp::Arguments;
 use std::sync::Arc;
 use subtle::Choice;
@@ -33,6 +33,8 @@ pub(crate) enum Denial {
     Key(usize),
     /// The mailbox that the first argument names.
     Mailbox,
+    /// The channel, or the pattern, at this place among the arguments.
+    Channel(usize),
 }
 
 impl Denial {
@@ -43,6 +45,7 @@ impl Denial {
             Self::AllKeys => (Reason::Key, &b"*"[..]),
             Self::Key(at) => (Reason::Key, arguments.get(at)),
             Self::Mailbox => (Reason::Mailbox, arguments.get(1)),
+            Self::Channel(at) => (Reason::Channel, arguments.get(at)),
         };
         (reason, object.to_vec())
     }
@@ -130,6 +133,7 @@ impl Selector {
     fn is_everything(&self) -> bool {
         self.permitted.are_all()
             && self.keys.are_all()
+            && self.channels.are_all()
             && self.tables.are_all()
             && self.mailboxes.are_all()
     }
@@ -168,7 +172,26 @@ impl Selector {
         if command.reach.mailbox && !self.mailboxes.allow(arguments.get(1)) {
             return Err(Denial::Mailbox);
         }
-        Ok(())
+        let closed = |at: &usize| !self.hears(command.reach.channels, arguments.get(*at));
+        match command.reach.channels.places(arguments).find(closed) {
+            Some(at) => Err(Denial::Channel(at)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a channel, or all that match a pattern, are open.
+    fn hears(&self, channels: ChannelReach, name: &[u8]) -> bool {
+        match channels {
+            ChannelReach::None => true,
+            ChannelReach::First | ChannelReach::Every => self.channels.allow(name),
+            ChannelReach::Patterns => self.channels.allow_pattern(name),
+        }
+    }
+
+    fn begin(opens_channels: bool) -> Self {
+        let mut selector = Self::default();
+        selector.channels.set(opens_channels);
+        selector
     }
 }
 
@@ -189,24 +212,29 @@ pub(crate) struct User {
     /// The user's own rules, and then those in brackets. One of them has to allow a command with
     /// all that it touches.
     selectors: Vec<Selector>,
+    /// Whether a new selector opens all channels.
+    opens_channels: bool,
 }
 
 impl User {
     /// A user who may do nothing, and who cannot prove who he is.
-    pub(super) fn new(name: &[u8]) -> Self {
+    ///
+    /// All channels are open to him if `opens_channels`.
+    pub(super) fn new(name: &[u8], opens_channels: bool) -> Self {
         Self {
             name: name.into(),
             is_on: false,
             no_password: false,
             passwords: Vec::new(),
-            selectors: vec![Selector::default()],
+            selectors: vec![Selector::begin(opens_channels)],
+            opens_channels,
         }
     }
 
     /// The user of a connection that has not said whose it is: he may do everything, until an
     /// operator says otherwise.
     pub(super) fn default_user() -> Self {
-        let mut user = Self::new(super::DEFAULT);
+        let mut user = Self::new(super::DEFAULT, false);
         user.is_on = true;
         user.no_password = true;
         let own = &mut user.selectors[0];
@@ -235,7 +263,7 @@ impl User {
                 self.passwords.clear();
             }
             b"clearselectors" => self.selectors.truncate(1),
-            b"reset" => *self = Self::new(&self.name),
+            b"reset" => *self = Self::new(&self.name, self.opens_channels),
             _ => return self.add(word),
         }
         Ok(())
@@ -248,7 +276,7 @@ impl User {
             [b'<', plain @ ..] => self.remove_password(&Password::of(plain)),
             [b'!', hash @ ..] => self.remove_password(&Password::from_hex(hash)?),
             [b'(', inner @ .., b')'] => {
-                let mut selector = Selector::default();
+                let mut selector = Selector::begin(self.opens_channels);
                 for word in super::words(inner) {
                     selector.apply(word)?;
                 }
@@ -260,6 +288,11 @@ impl User {
             }
             _ => self.selectors[0].apply(word),
         }
+    }
+
+    /// Whether later selectors open all channels.
+    pub(super) fn set_opens_channels(&mut self, opens_channels: bool) {
+        self.opens_channels = opens_channels;
     }
 
     /// Makes this the only password.
@@ -408,6 +441,16 @@ impl User {
     /// Whether the user may run a command with a mailbox.
     pub(crate) fn may_use_mailbox(&self, command: &'static Command, name: &[u8]) -> bool {
         self.any(command, |selector| selector.mailboxes.allow(name))
+    }
+
+    /// Whether a channel, or a pattern of channels, is open to the user, by any selector.
+    pub(crate) fn hears(&self, name: &[u8], is_pattern: bool) -> bool {
+        let channels = match is_pattern {
+            true => ChannelReach::Patterns,
+            false => ChannelReach::Every,
+        };
+        let mut selectors = self.selectors.iter();
+        selectors.any(|selector| selector.hears(channels, name))
     }
 
     /// Whether a selector that has the command has something more.

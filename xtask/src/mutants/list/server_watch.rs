@@ -1,4 +1,4 @@
-//! Bugs of what operators watch and change.
+//! Bugs of what operators watch and change, and of channels.
 
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
@@ -29,6 +29,10 @@ const fn over_socket(test: &'static str, filter: &'static str) -> Checker {
         target: Target::Test(test),
         filter,
     }
+}
+
+const fn channels(filter: &'static str) -> Checker {
+    over_socket("e2e_channels", filter)
 }
 
 /// Redis's own suite.
@@ -100,11 +104,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_monitor_that_has_ended_holds_memory",
-        file: "crates/server/src/watch/monitor.rs",
-        original: "        self.feed.close();\n",
-        replacement: "        self.feed.client.set_feed(0);\n",
+        file: "crates/server/src/outbox.rs",
+        original: "        self.clear(&mut self.lock());\n",
+        replacement: "        self.client.set_feed(0);\n",
         why: "A client counts lines that were shown just after its MONITOR ended, and is closed for them.",
-        checker: unit("a_feed_that_has_ended"),
+        checker: unit("an_outbox_that_has_ended"),
         hangs: false,
     },
     Mutant {
@@ -199,8 +203,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "monitors_have_no_limit",
-        file: "crates/server/src/watch/monitor.rs",
-        original: "if length > hard || is_slow {",
+        file: "crates/server/src/outbox.rs",
+        original: "if length > bounds.hard || is_slow {",
         replacement: "if is_slow {",
         why: "What waits for a monitor that does not read grows without a limit.",
         checker: operate("a_slow_monitor"),
@@ -218,6 +222,114 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Test("e2e_config"),
             filter: "changed_settings_are_written",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_with_patterns_have_no_one_order",
+        file: "crates/server/src/channels/mod.rs",
+        original: "self.patterns.seen(part)",
+        replacement: "self.patterns.seen(topics.part_of(payload))",
+        why: "Two messages reach the subscribers of a channel and those of a pattern in two orders.",
+        checker: unit("see_one_order"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_have_no_one_order",
+        file: "crates/server/src/channels/topic.rs",
+        original: "        let subscribers = lock(&self.subscribers);\n        for subscriber",
+        replacement: "        let subscribers = lock(&self.subscribers).clone();\n        for subscriber",
+        why: "Two messages reach two subscribers of a channel in two orders.",
+        checker: unit("see_one_order"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_keep_an_old_list_of_patterns",
+        file: "crates/server/src/channels/patterns.rs",
+        original: "        all.list = None;\n",
+        replacement: "",
+        why: "A pattern that has been confirmed gets nothing.",
+        checker: unit("what_a_model_says"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_lose_those_who_share_a_channel",
+        file: "crates/server/src/channels/topic.rs",
+        original: "        if part.get(name).is_some_and(|topic| topic.remove(subscriber)) {",
+        replacement: "        if part.get(name).map(|topic| topic.remove(subscriber)).is_some() {",
+        why: "When one subscriber of a channel leaves, the others get nothing more.",
+        checker: unit("what_a_model_says"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_of_shards_match_patterns",
+        file: "crates/server/src/channels/mod.rs",
+        original: "kind != Kind::Shard && self.patterns",
+        replacement: "self.patterns",
+        why: "A client that listens to a pattern gets the messages of SPUBLISH.",
+        checker: unit("what_a_model_says"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_write_a_message_for_each_subscriber",
+        file: "crates/server/src/channels/topic.rs",
+        original: "Piece::Message(message.clone())",
+        replacement: "Piece::Message(Value::from(&message[..]))",
+        why: "A message to many takes as much memory as there are subscribers.",
+        checker: unit("share_the_bytes"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_forget_places_that_were_refused",
+        file: "crates/server/src/channels/mod.rs",
+        original: "        if joined.is_err() {\n            self.channels.give_place_back(&name);\n        }\n",
+        replacement: "",
+        why: "Patterns that are refused use up the places of all subscriptions.",
+        checker: unit("each_limit_is_kept"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_send_behind_the_end",
+        file: "crates/server/src/commands/channels.rs",
+        original: "    // What was sent before comes before.\n    empty_outbox(context);\n",
+        replacement: "",
+        why: "Messages come behind the confirmation of UNSUBSCRIBE.",
+        checker: channels("nothing_comes_after_the_end"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_take_a_part_of_a_request",
+        file: "crates/server/src/commands/channels.rs",
+        original: "        for name in begun {\n            all.leave(kind, name);\n        }\n",
+        replacement: "",
+        why: "A SUBSCRIBE that is refused listens to its first channels.",
+        checker: channels("limits_are_kept"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_take_a_pattern_for_a_name",
+        file: "crates/server/src/users/names.rs",
+        original: "self.patterns.iter().any(|known| known == pattern)\n    }\n\n    /// The patterns as",
+        replacement: "self.allow(pattern)\n    }\n\n    /// The patterns as",
+        why: "A user who may hear news.a hears all that a pattern with this prefix matches.",
+        checker: channels("users_hear"),
+        hangs: false,
+    },
+    Mutant {
+        name: "channels_stay_when_a_user_loses_them",
+        file: "crates/server/src/commands/acl.rs",
+        original: "            server.clients.end(&client, Ending::NoChannel);\n",
+        replacement: "",
+        why: "A subscriber goes on with a channel that is no longer open to his user.",
+        checker: channels("users_hear"),
+        hangs: true,
+    },
+    Mutant {
+        name: "channels_close_those_who_only_listen",
+        file: "crates/server/src/clients/mod.rs",
+        original: "                && !client.is_subscriber()\n",
+        replacement: "",
+        why: "A subscriber that gets no message for --timeout is closed.",
+        checker: channels("operators_see"),
         hangs: false,
     },
 ];

@@ -53,12 +53,18 @@ fn values_have_redis_forms_and_reach_those_who_use_them() {
             "0 50 99.99",
         ),
         ("slowlog-log-slower-than", "-1", "-1"),
-        ("client-output-buffer-limit", "normal 0 0 0", "normal 0 0 0"),
         (
             "client-output-buffer-limit",
-            "Normal 2kb 1kb 7",
-            "normal 2048 1024 7",
+            "normal 0 0 0",
+            "normal 0 0 0 pubsub 33554432 8388608 60",
         ),
+        (
+            "client-output-buffer-limit",
+            "pubsub 0 1mb 5 Normal 2kb 1kb 7",
+            "normal 2048 1024 7 pubsub 0 1048576 5",
+        ),
+        ("max-pubsub-buffer", "1mb", "1048576"),
+        ("acl-pubsub-default", "AllChannels", "allchannels"),
     ] {
         try_set(&server, &[name, value]).expect("right");
         let name = match name {
@@ -112,6 +118,10 @@ fn all_change_or_none_and_the_error_names_the_parameter() {
             "maxmemory-policy: argument(s) must be one of the following: allkeys-lru, \
              allkeys-lfu, allkeys-random, noeviction",
         ),
+        (
+            &["max-pubsub-buffer", "1000"],
+            "max-pubsub-buffer: argument must be 0 or at least 1024",
+        ),
         // These fail when the others have been changed already.
         (
             &[
@@ -120,9 +130,9 @@ fn all_change_or_none_and_the_error_names_the_parameter() {
                 "loglevel",
                 "debug",
                 "client-output-buffer-limit",
-                "pubsub 0 0 0",
+                "replica 0 0 0",
             ],
-            "client-output-buffer-limit: there are no clients of the class 'pubsub'",
+            "client-output-buffer-limit: there are no clients of the class 'replica'",
         ),
         (
             &[
