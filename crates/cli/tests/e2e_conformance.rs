@@ -31,6 +31,10 @@ enum Comparison {
     AsSets,
     /// Each server has its own client numbers.
     WithoutClientId,
+    /// Each server averages the times of other keys.
+    WithoutAverage,
+    /// The last time of a key here is in the year 10889.
+    UpToTheLastTime,
     /// Redis without a password takes any for its default user. Tremula takes none.
     PasswordRefused,
 }
@@ -44,6 +48,8 @@ fn comparison(arguments: &[Vec<u8>]) -> Comparison {
     match (&word(0)[..], &word(1)[..]) {
         (b"auth", b"default") if arguments.len() == 3 => Comparison::PasswordRefused,
         (b"keys", _) | (b"config", b"get") => Comparison::AsSets,
+        (b"info", _) => Comparison::WithoutAverage,
+        (b"expiretime" | b"pexpiretime" | b"ttl" | b"pttl", _) => Comparison::UpToTheLastTime,
         (b"hello", _) | (b"client", b"id") => Comparison::WithoutClientId,
         _ => Comparison::Exactly,
     }
@@ -54,6 +60,25 @@ fn normal_form(reply: &[u8], comparison: Comparison) -> Vec<Vec<u8>> {
         Comparison::Exactly => vec![reply.to_vec()],
         // One is a success and the other an error. A test of attacks looks at the latter.
         Comparison::PasswordRefused => Vec::new(),
+        Comparison::UpToTheLastTime => {
+            const LAST_SECOND: u64 = 281_474_976_710;
+            let text = String::from_utf8_lossy(reply);
+            let number = text.trim_start_matches(':').trim_end().parse::<u64>();
+            match number {
+                Ok(LAST_SECOND..) => vec![b"late".to_vec()],
+                _ => vec![reply.to_vec()],
+            }
+        }
+        Comparison::WithoutAverage => {
+            // Behind the length, which depends on it.
+            let text = reply.splitn(2, |byte| *byte == b'\n').last();
+            let text = String::from_utf8_lossy(text.unwrap_or_default());
+            let mut parts = text.split("avg_ttl=");
+            let first = parts.next().into_iter();
+            let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+            let all = first.chain(rest).map(|part| part.as_bytes().to_vec());
+            all.chain([reply[..1].to_vec()]).collect()
+        }
         Comparison::AsSets => {
             let mut all = elements(reply);
             all.sort();

@@ -181,6 +181,9 @@ pub(crate) fn command(random: &mut StdRng) -> Arguments {
     if unsafe_to_change.contains(&&name[..]) {
         return vec![b"PING".to_vec()];
     }
+    if expires_soon(&arguments) {
+        return vec![b"PING".to_vec()];
+    }
     if random.random_bool(0.1) {
         return about_the_server(random);
     }
@@ -195,7 +198,112 @@ fn words(words: &[&str]) -> Arguments {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
+/// Whether a key may expire while the test runs, or has done so without being removed; or the error
+/// is an exception.
+fn expires_soon(arguments: &Arguments) -> bool {
+    let name = arguments[0].to_ascii_lowercase();
+    let relative = [&b"setex"[..], b"psetex", b"expire", b"pexpire"].contains(&&name[..]);
+    let has_option = [&b"set"[..], b"getex"].contains(&&name[..])
+        && arguments.iter().skip(2).any(|word| {
+            let units = ["ex", "px", "exat", "pxat"].map(str::as_bytes);
+            units.iter().any(|unit| word.eq_ignore_ascii_case(unit))
+        });
+    let soon = |word: &Vec<u8>| {
+        let number = std::str::from_utf8(word).ok();
+        let number = number.and_then(|text| text.parse::<i64>().ok());
+        number.is_some_and(|number| (1..4_000_000_000).contains(&number))
+    };
+    // Redis repeats an option of any length in its error.
+    let is_long = name.starts_with(b"expire") || name.starts_with(b"pexpire");
+    let is_long = is_long && arguments.iter().any(|word| word.len() > 128);
+    (relative || has_option) && arguments.iter().skip(2).any(soon) || is_long
+}
+
+/// Seconds of the year 2096, or what no command takes. Times that come while the test runs would
+/// come for one server sooner than for the other.
+fn seconds(random: &mut StdRng) -> Vec<u8> {
+    let wrong = ["0", "-1", "abc", "", "9223372036854775807", "1.5"];
+    if random.random_bool(0.2) {
+        return wrong.choose(random).expect("some").as_bytes().to_vec();
+    }
+    let number = 4_000_000_000_u64 + random.random_range(0..3);
+    number.to_string().into_bytes()
+}
+
+fn milliseconds(random: &mut StdRng) -> Vec<u8> {
+    let mut time = seconds(random);
+    if time.starts_with(b"4") {
+        time.extend_from_slice(b"123");
+    } else if time.starts_with(b"9") {
+        time.push(b'9');
+    }
+    time
+}
+
+/// Commands about when keys expire.
+fn expiring(random: &mut StdRng) -> Arguments {
+    let name = |text: &str| text.as_bytes().to_vec();
+    let mut choose = |from: &[&str]| name(from.choose(random).expect("some"));
+    let command = choose(&[
+        "expireat",
+        "pexpireat",
+        "expireat",
+        "pexpireat",
+        "expiretime",
+        "pexpiretime",
+        "pexpiretime",
+        "persist",
+        "expire",
+        "setex",
+        "psetex",
+        "getex",
+        "getex",
+    ]);
+    let condition = choose(&["nx", "XX", "gt", "LT", "foo"]);
+    let unit = choose(&["exat", "PXAT", "ex", "px", "foo", ""]);
+    let wrong = choose(&[
+        "-1",
+        "-100",
+        "abc",
+        "",
+        "9223372036854775807",
+        "-9223372036854775808",
+    ]);
+    let mut all = vec![command.clone(), key(random)];
+    match &command[..] {
+        b"expireat" | b"pexpireat" => {
+            let is_past = random.random_bool(0.1);
+            all.push(match &command[..] {
+                _ if is_past => b"1".to_vec(),
+                b"expireat" => seconds(random),
+                _ => milliseconds(random),
+            });
+            for _ in 0..2 {
+                if random.random_bool(0.3) {
+                    all.push(condition.clone());
+                }
+            }
+        }
+        b"expire" => all.push(wrong),
+        b"setex" | b"psetex" => all.extend([wrong, value(random)]),
+        b"getex" if random.random_bool(0.3) => all.push(name("persist")),
+        b"getex" if random.random_bool(0.7) => {
+            let time = match &unit[..] {
+                b"exat" => seconds(random),
+                b"PXAT" => milliseconds(random),
+                _ => wrong,
+            };
+            all.extend([unit, time]);
+        }
+        _ => {}
+    }
+    all
+}
+
 fn well_formed(random: &mut StdRng) -> Arguments {
+    if random.random_bool(0.12) {
+        return expiring(random);
+    }
     let name = |text: &str| text.as_bytes().to_vec();
     let small = |random: &mut StdRng| random.random_range(-12..12_i64).to_string().into_bytes();
     match random.random_range(0..100) {
@@ -206,6 +314,12 @@ fn well_formed(random: &mut StdRng) -> Arguments {
                 let options = ["nx", "XX", "get", "GET", "keepttl", "foo", "NX", ""];
                 if random.random_bool(0.4) {
                     set.push(name(options.choose(random).expect("some")));
+                }
+                if random.random_bool(0.1) {
+                    set.extend([name("exat"), seconds(random)]);
+                }
+                if random.random_bool(0.1) {
+                    set.extend([name("Pxat"), milliseconds(random)]);
                 }
             }
             set

@@ -49,10 +49,15 @@ impl Unit {
         let time = number::parse(argument).ok_or(Failure::NOT_AN_INTEGER)?;
         let millis = Some(time).filter(|time| *time > 0);
         let millis = millis.and_then(|time| self.read(time));
-        let millis = millis.and_then(|millis| u64::try_from(millis).ok());
-        let expiry = millis.and_then(Expiry::from_millis);
-        expiry.ok_or_else(|| invalid(command))
+        millis.and_then(expiry).ok_or_else(|| invalid(command))
     }
+}
+
+/// A time in milliseconds since 1970 began; `None` if it was before. What comes after the last one
+/// that a key can have is that one.
+fn expiry(millis: i64) -> Option<Expiry> {
+    let millis = u64::try_from(millis).ok()?;
+    Expiry::from_millis(millis.min(Expiry::LAST_MILLIS))
 }
 
 fn invalid(command: &str) -> Failure {
@@ -128,13 +133,9 @@ pub(super) fn pexpireat(context: &mut Context<'_>, arguments: Arguments<'_>) -> 
 fn set_time(context: &mut Context<'_>, arguments: Arguments<'_>, unit: Unit) -> Outcome {
     let conditions = Conditions::read(arguments)?;
     let time = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
-    let invalid = || invalid(context.command.name);
-    let millis = unit.read(time).ok_or_else(invalid)?;
-    let after = match u64::try_from(millis) {
-        Ok(millis) => Some(Expiry::from_millis(millis).ok_or_else(invalid)?),
-        // Long ago.
-        Err(_) => None,
-    };
+    let millis = unit.read(time);
+    let millis = millis.ok_or_else(|| invalid(context.command.name))?;
+    let after = expiry(millis);
     let mut is_changed = false;
     change_time(context, arguments.get(1), &mut |before| {
         is_changed = conditions.hold(before.expiry(), millis);
@@ -244,28 +245,54 @@ fn store_expiring(
 }
 
 /// What `GETEX` does with a key's time.
-fn getex_option(arguments: Arguments<'_>) -> Result<Update<Option<Expiry>>, Failure> {
-    let mut options = arguments.skip(2);
-    let Some(option) = options.next() else {
-        return Ok(Update::Keep);
-    };
-    let new = if option.eq_ignore_ascii_case(b"persist") {
-        None
-    } else {
-        let unit = Unit::of_option(option).ok_or(Failure::SYNTAX)?;
-        let time = options.next().ok_or(Failure::SYNTAX)?;
-        Some(unit.option(time, "getex")?)
-    };
-    match options.next() {
-        None => Ok(Update::Put(new)),
-        Some(_) => Err(Failure::SYNTAX),
+enum Getex<'a> {
+    Keeps,
+    Persists,
+    Sets(Unit, &'a [u8]),
+}
+
+impl<'a> Getex<'a> {
+    /// Reads the options. As in Redis, one may come again.
+    fn read(arguments: Arguments<'a>) -> Result<Self, Failure> {
+        let mut found = Self::Keeps;
+        let mut options = arguments.skip(2);
+        while let Some(option) = options.next() {
+            if option.eq_ignore_ascii_case(b"persist") && !matches!(found, Self::Sets(..)) {
+                found = Self::Persists;
+            } else if let Some(unit) = Unit::of_option(option)
+                && let Some(time) = options.next()
+                && match found {
+                    Self::Keeps => true,
+                    Self::Persists => false,
+                    Self::Sets(before, _) => before == unit,
+                }
+            {
+                found = Self::Sets(unit, time);
+            } else {
+                return Err(Failure::SYNTAX);
+            }
+        }
+        Ok(found)
     }
 }
 
 pub(super) fn getex(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let change = match getex_option(arguments)? {
-        Update::Put(Some(expiry)) if expiry.is_over() => Update::Remove,
-        other => other,
+    let getex = Getex::read(arguments)?;
+    let change = match getex {
+        Getex::Keeps => Update::Keep,
+        Getex::Persists => Update::Put(None),
+        // A time that cannot be matters only to a key that is there.
+        Getex::Sets(..)
+            if !context
+                .database()
+                .contains_key(&Key::from(arguments.get(1))) =>
+        {
+            Update::Keep
+        }
+        Getex::Sets(unit, time) => match unit.option(time, "getex")? {
+            expiry if expiry.is_over() => Update::Remove,
+            expiry => Update::Put(Some(expiry)),
+        },
     };
     let (key, database) = (Key::from(arguments.get(1)), context.database());
     let mut value = None;
@@ -297,17 +324,18 @@ mod tests {
         let of = |unit: Unit, text: &str| unit.option(text.as_bytes(), "set").ok();
         assert_eq!(of(Unit::AtMillis, "5"), Expiry::from_millis(5));
         assert_eq!(of(Unit::AtSeconds, "5"), Expiry::from_millis(5000));
-        for text in [
-            "0",
-            "-1",
-            "x",
-            "",
-            "1.5",
-            "9223372036854775807",
-            "281474976710656",
-        ] {
+        for text in ["0", "-1", "x", "", "1.5", "9223372036854775808"] {
             assert_eq!(of(Unit::AtMillis, text), None, "{text}");
             assert_eq!(of(Unit::Millis, text), None, "{text}");
+        }
+        assert_eq!(
+            of(Unit::Millis, "9223372036854775807"),
+            None,
+            "now and that"
+        );
+        for text in ["281474976710655", "281474976710656", "9223372036854775807"] {
+            let last = Expiry::from_millis(Expiry::LAST_MILLIS);
+            assert_eq!(of(Unit::AtMillis, text), last, "{text}");
         }
         assert_eq!(of(Unit::Seconds, "9223372036854775"), None);
         let now = Expiry::now();

@@ -240,7 +240,8 @@ fn set_options(arguments: Arguments<'_>) -> Result<Storing<'_>, Failure> {
             keeps = true;
         } else if let Some(unit) = Unit::of_option(option)
             && !keeps
-            && time.is_none()
+            // As in Redis, the same one may come again.
+            && time.is_none_or(|(before, _)| before == unit)
             && let Some(argument) = options.next()
         {
             time = Some((unit, argument));

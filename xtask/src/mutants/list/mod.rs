@@ -25,6 +25,7 @@ mod server_watch;
 mod shard;
 mod store;
 mod store_copies;
+mod store_expiry;
 mod store_tables;
 mod sync;
 mod table;
@@ -98,6 +99,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         shard::MUTANTS,
         store::MUTANTS,
         store_copies::MUTANTS,
+        store_expiry::MUTANTS,
         store_tables::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
