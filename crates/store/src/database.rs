@@ -49,7 +49,7 @@ impl Database {
     }
 
     #[inline]
-    fn is_alive(&self, value: &Value) -> bool {
+    pub(crate) fn is_alive(&self, value: &Value) -> bool {
         value.expiry().is_none_or(|expiry| !self.is_over(expiry))
     }
 
@@ -235,7 +235,8 @@ impl Database {
         });
     }
 
-    fn steps(&self) -> Option<&dyn Transactional<Key, Value>> {
+    /// Its atomic steps, if the engine has any.
+    pub(crate) fn steps(&self) -> Option<&dyn Transactional<Key, Value>> {
         self.index.transactional()
     }
 }
@@ -540,6 +541,24 @@ impl Database {
             effects.step(self.number, noted);
         });
         effects.submit();
+    }
+
+    /// Visits the keys that have not expired, ascending, from a bound on, in batches; each batch is
+    /// of one moment.
+    pub(crate) fn visit_from(
+        &self,
+        low: Bound<&Key>,
+        visit: &mut dyn FnMut(&Key) -> ControlFlow<()>,
+    ) {
+        let range = KeyRange::new(low, Bound::Unbounded);
+        self.index
+            .range(range, Direction::Ascending, &mut |key, value| {
+                if self.is_alive(value) {
+                    visit(key)
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
     }
 
     /// Visits every entry, ascending, in batches; each batch is of one moment. Keys that have

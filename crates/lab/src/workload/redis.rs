@@ -16,11 +16,20 @@ pub enum RedisCommand {
     Mset,
     /// `GETRANGE` of a whole value.
     GetRange,
+    /// `PUBLISH` to a hundred clients that listen.
+    Publish,
 }
 
 impl RedisCommand {
     /// Every command.
-    pub const ALL: [Self; 5] = [Self::Set, Self::Get, Self::Incr, Self::Mset, Self::GetRange];
+    pub const ALL: [Self; 6] = [
+        Self::Set,
+        Self::Get,
+        Self::Incr,
+        Self::Mset,
+        Self::GetRange,
+        Self::Publish,
+    ];
 
     /// The name that [`FromStr`] reads.
     #[must_use]
@@ -31,6 +40,7 @@ impl RedisCommand {
             Self::Incr => "incr",
             Self::Mset => "mset",
             Self::GetRange => "getrange",
+            Self::Publish => "publish_100",
         }
     }
 }

@@ -1,112 +1,141 @@
-//! `COPY`.
+//! `COPY`, `MOVE`, `RENAME`, `RENAMENX`: values that go to another key.
 
-use super::copying::Copying;
 use super::strings::drop_from;
-use super::{Context, Failure, Next, Outcome, Step, Work, begin};
+use super::{Context, Failure, Next, Outcome};
 use crate::memory::note_access;
 use crate::resp::{Arguments, number};
-use bytes::Bytes;
-use tremula_store::{DATABASES, Expiry, Key, Lifetime, Text, Update, Value};
+use tremula_store::{DATABASES, Key, Lifetime, Moved, Place, Update, Value, Way};
 
 /// `COPY source destination [DB index] [REPLACE]`.
-///
-/// Reads the source at one moment and stores at a later one; other clients may change the source
-/// between the two. The copy expires when the source does. A value in the index is shared by both
-/// keys, and not copied.
 pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let target = Target::read(context.session.database, arguments)?;
+    let own = context.session.database;
+    let (mut to, mut replaces) = (own, false);
+    let mut options = arguments.skip(3);
+    while let Some(option) = options.next() {
+        if option.eq_ignore_ascii_case(b"replace") {
+            replaces = true;
+        } else if option.eq_ignore_ascii_case(b"db")
+            && let Some(index) = options.next()
+        {
+            to = database(index)?;
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
     let (source, destination) = (arguments.get(1), arguments.get(2));
-    if source == destination && target.database == context.session.database {
+    if source == destination && to == own {
         return Err(Failure::SAME_KEY);
     }
-    note_access(context.server, context.session.database, source);
-    let source = Key::from(source);
-    let value = context.database().get(&source);
-    let expiry = value.as_ref().and_then(Value::expiry);
-    let text = value.and_then(|value| context.values().text(&source, &value));
-    context.note_lookup(text.is_some());
-    match text {
-        None => {
-            context.reply.integer(0);
-            Ok(Next::Reply)
-        }
-        Some(Text::Plain(value)) => {
-            target.store(context, arguments, value)?;
-            Ok(Next::Reply)
-        }
-        Some(Text::Cached(bytes)) => {
-            let copying = Copying::default();
-            let work = CopyingCached {
-                target,
-                bytes,
-                expiry,
-                copying,
-            };
-            begin(context, arguments, work)
-        }
-    }
+    let way = Way {
+        leaves: false,
+        replaces,
+    };
+    let moved = carry(context, source, (to, destination), way)?;
+    context.note_lookup(!matches!(moved, Moved::Absent));
+    context
+        .reply
+        .integer(matches!(moved, Moved::Done(_)).into());
+    Ok(Next::Reply)
 }
 
-/// Where a copy goes.
-#[derive(Clone, Copy)]
-struct Target {
-    database: usize,
-    /// Whether it may take the place of another value.
+/// `MOVE key db`.
+pub(super) fn move_key(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let (key, own) = (arguments.get(1), context.session.database);
+    let to = database(arguments.get(2))?;
+    if to == own {
+        return Err(Failure::SAME_KEY);
+    }
+    let way = Way {
+        leaves: true,
+        replaces: false,
+    };
+    let moved = carry(context, key, (to, key), way)?;
+    context
+        .reply
+        .integer(matches!(moved, Moved::Done(_)).into());
+    Ok(Next::Reply)
+}
+
+pub(super) fn rename(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    rename_key(context, arguments, true)?;
+    context.reply.ok();
+    Ok(Next::Reply)
+}
+
+pub(super) fn renamenx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let is_done = rename_key(context, arguments, false)?;
+    context.reply.integer(is_done.into());
+    Ok(Next::Reply)
+}
+
+/// Renames a key. Returns whether it did.
+fn rename_key(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
     replaces: bool,
+) -> Result<bool, Failure> {
+    let (from, to) = (arguments.get(1), arguments.get(2));
+    let own = context.session.database;
+    if from == to {
+        let is_there = context.database().contains_key(&Key::from(from));
+        // It is there under its new name already.
+        return if is_there {
+            Ok(replaces)
+        } else {
+            Err(Failure::NO_SUCH_KEY)
+        };
+    }
+    let way = Way {
+        leaves: true,
+        replaces,
+    };
+    match carry(context, from, (own, to), way)? {
+        Moved::Absent => Err(Failure::NO_SUCH_KEY),
+        moved => Ok(matches!(moved, Moved::Done(_))),
+    }
 }
 
-impl Target {
-    fn read(own: usize, arguments: Arguments<'_>) -> Result<Self, Failure> {
-        let mut target = Self {
-            database: own,
-            replaces: false,
-        };
-        let mut options = arguments.skip(3);
-        while let Some(option) = options.next() {
-            if option.eq_ignore_ascii_case(b"replace") {
-                target.replaces = true;
-            } else if option.eq_ignore_ascii_case(b"db")
-                && let Some(index) = options.next()
-            {
-                target.database = database(index)?;
-            } else {
-                return Err(Failure::SYNTAX);
-            }
-        }
-        Ok(target)
-    }
-
-    /// Stores the value under the second argument, and answers with whether it did.
-    fn store(
-        self,
-        context: &mut Context<'_>,
-        arguments: Arguments<'_>,
-        value: Value,
-    ) -> Result<(), Failure> {
-        note_access(context.server, self.database, arguments.get(2));
-        let key = Key::from(arguments.get(2));
-        let mut stored = true;
+/// Lets a value go from a key of the selected database to another key, as one step.
+fn carry(
+    context: &mut Context<'_>,
+    from: &[u8],
+    (number, to): (usize, &[u8]),
+    way: Way,
+) -> Result<Moved, Failure> {
+    let own = context.session.database;
+    note_access(context.server, own, from);
+    let (from, to) = (Key::from(from), Key::from(to));
+    let source = Place {
+        database: own,
+        key: &from,
+    };
+    let target = Place {
+        database: number,
+        key: &to,
+    };
+    loop {
         let store = &context.server.store;
-        if self.replaces {
-            let database = store.database(self.database);
-            let old = context.commit(|effects| database.insert(effects, key, value))?;
-            drop_from(context.server, self.database, old);
-        } else {
-            let lifetime = Lifetime::New(value.expiry());
-            let mut value = Some(value);
-            let values = store.values(self.database);
-            let mut decide = |current: Option<&[u8]>| {
-                stored = current.is_none();
-                match value.take_if(|_| stored) {
-                    Some(value) => Update::Put(value),
-                    None => Update::Keep,
-                }
-            };
-            context.commit(|effects| values.update(effects, key, lifetime, &mut decide))?;
+        let moved = context.commit(|effects| store.carry(effects, source, target, way))?;
+        match moved {
+            Moved::Cached => leave_cache(context, &from)?,
+            Moved::Done(old) => {
+                note_access(context.server, number, to.as_bytes());
+                drop_from(context.server, number, old);
+                return Ok(Moved::Done(None));
+            }
+            moved => return Ok(moved),
         }
-        context.reply.integer(stored.into());
-        Ok(())
     }
+}
+
+/// Takes a value out of the cache, where it lies by its key, and into the index.
+fn leave_cache(context: &mut Context<'_>, key: &Key) -> Result<(), Failure> {
+    let values = context.values();
+    let mut decide = |current: Option<&[u8]>| match current {
+        Some(bytes) => Update::Put(Value::from(bytes)),
+        None => Update::Keep,
+    };
+    context.commit(|effects| values.update(effects, key.clone(), Lifetime::Kept, &mut decide))
 }
 
 /// The number of a database.
@@ -117,27 +146,4 @@ pub(super) fn database(index: &[u8]) -> Result<usize, Failure> {
     index
         .filter(|index| *index < DATABASES)
         .ok_or(Failure::DATABASE)
-}
-
-/// Copies a value out of the cache, in pieces if it is long.
-struct CopyingCached {
-    target: Target,
-    bytes: Bytes,
-    expiry: Option<Expiry>,
-    copying: Copying,
-}
-
-impl Work for CopyingCached {
-    fn step(
-        &mut self,
-        context: &mut Context<'_>,
-        arguments: Arguments<'_>,
-    ) -> Result<Step, Failure> {
-        let Some(value) = self.copying.go_on(&self.bytes, context.turn)? else {
-            return Ok(Step::Rest);
-        };
-        let value = value.expiring(self.expiry);
-        self.target.store(context, arguments, value)?;
-        Ok(Step::Done)
-    }
 }

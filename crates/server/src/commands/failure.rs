@@ -51,6 +51,7 @@ impl Failure {
         Self::Text("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     pub(crate) const CURSOR: Self = Self::Text("ERR invalid cursor");
     pub(crate) const DATABASE: Self = Self::Text("ERR DB index is out of range");
+    pub(crate) const NO_SUCH_KEY: Self = Self::Text("ERR no such key");
     pub(crate) const SAME_KEY: Self = Self::Text("ERR source and destination objects are the same");
     pub(crate) const BEYOND_INT: Self =
         Self::Text("ERR value is out of range, value must between -2147483648 and 2147483647");

@@ -8,6 +8,7 @@ use crate::glob;
 use crate::memory::note_access;
 use crate::resp::Arguments;
 use crate::server::Shared;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, Range};
 use std::sync::mpsc::Receiver;
 use tremula_store::{DATABASES, Direction, Key, ONE_MOMENT, Unlogged, Value, Walk, prefix_bounds};
@@ -42,6 +43,22 @@ pub(super) fn exists(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
         return Ok(Next::Reply);
     }
     count_keys(context, arguments, count_present, Look::Only)
+}
+
+/// A key, each with the same chance.
+pub(super) fn randomkey(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    // Whether counting the parts of the index takes long.
+    const MANY_KEYS: usize = 1 << 20;
+    let database = context.database();
+    if database.len() >= MANY_KEYS && !context.is_apart {
+        return Ok(Next::Apart);
+    }
+    let random = RandomState::new().hash_one(context.client.id);
+    match database.random_key(random) {
+        Some(key) => context.reply.bulk(key.as_bytes()),
+        None => context.reply.null(),
+    }
+    Ok(Next::Reply)
 }
 
 /// As [`exists`], and a use of the keys.

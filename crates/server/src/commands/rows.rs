@@ -7,9 +7,9 @@ use super::reach::{
 };
 use super::table::Command;
 use super::{
-    acl, channels, client, config, connection, copy, counters, debug, describe, ets, expiry, info,
-    keys, latency, lolwut, mailbox, memory, object, operate, ordered, persist, scan, slowlog,
-    strings, transaction,
+    acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
+    info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist, scan,
+    slowlog, strings, transaction,
 };
 
 type Words = &'static [&'static str];
@@ -101,6 +101,15 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("string", "2.6.0", ONE, "INCRBYFLOAT key increment", "Add to a number"),
     Command::new("append", 3, strings::append, STORE_FAST, STRING, at(one_key(&["RW", "insert"])))
         .docs("string", "2.0.0", COPY, "APPEND key value", "Append to a value"),
+    Command::new("msetnx", -3, strings::msetnx, STORE, STRING, at(many_keys(2, &["OW", "insert"])))
+        .tips(&["request_policy:multi_shard", "response_policy:agg_min"])
+        .docs("string", "1.0.1", EACH, "MSETNX key value [key value ...]", "Store several values if all keys are absent"),
+    Command::new("lcs", -3, lcs::lcs, READ, STRING, at(Keys {
+            last: 2,
+            ..one_key(&["RO", "access"])
+        }))
+        .docs("string", "7.0.0", "O(a b)", "LCS key1 key2 [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN]",
+            "The longest common subsequence of two values, its length, or where it is"),
     Command::new("strlen", 2, strings::strlen, READ_FAST, STRING, at(one_key(&["RO"])))
         .docs("string", "2.2.0", ONE, "STRLEN key", "The length of a value in bytes"),
     Command::new("getrange", 4, strings::getrange, READ, STRING, at(one_key(&["RO", "access"])))
@@ -148,6 +157,29 @@ pub(crate) static COMMANDS: &[Command] = &[
         }))
         .docs("generic", "6.2.0", ONE, "COPY source destination [DB index] [REPLACE]",
             "Store the value of a key under another, if that is absent or with `REPLACE`; also in another database"),
+    Command::new("rename", 3, copy::rename, WRITE, KEYSPACE, at_both(one_key(&["RW", "access", "delete"]), Keys {
+            first: 2,
+            last: 2,
+            ..one_key(&["OW", "update"])
+        }))
+        .docs("generic", "1.0.0", ONE, "RENAME key newkey", "Give the value of a key another key, in one step"),
+    Command::new("renamenx", 3, copy::renamenx, WRITE_FAST, KEYSPACE, at_both(one_key(&["RW", "access", "delete"]), Keys {
+            first: 2,
+            last: 2,
+            ..one_key(&["OW", "insert"])
+        }))
+        .docs("generic", "1.0.0", ONE, "RENAMENX key newkey", "The same if the other key is absent"),
+    Command::new("move", 3, copy::move_key, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "access", "update"])))
+        .docs("generic", "1.0.0", ONE, "MOVE key db", "Move a key to another database if it is absent there, in one step"),
+    Command::new("dump", 2, dump::dump, READ, KEYSPACE, at(one_key(&["RO", "access"])))
+        .tips(&["nondeterministic_output"])
+        .docs("generic", "2.6.0", COPY, "DUMP key", "The value of a key in the form of Redis's files"),
+    Command::new("restore", -4, dump::restore, STORE, &["@keyspace", "@dangerous"], at(one_key(&["OW", "update"])))
+        .docs("generic", "2.6.0", COPY, "RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+            "Store what `DUMP` has given, here or in a Redis; strings only"),
+    Command::new("randomkey", 1, keys::randomkey, READ, KEYSPACE, ALL_SEEN)
+        .tips(&["request_policy:all_shards", "nondeterministic_output"])
+        .docs("generic", "1.0.0", "O(n / 64)", "RANDOMKEY", "A key, each with the same chance"),
     Command::new("type", 2, keys::type_of, READ_FAST, KEYSPACE, looked_at(one_key(&["RO"])))
         .docs("generic", "1.0.0", ONE, "TYPE key", "`string`, or `none` if the key is absent"),
     Command::new("keys", 2, keys::keys, READ, &["@keyspace", "@dangerous"], SEEN)

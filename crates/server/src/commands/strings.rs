@@ -337,27 +337,54 @@ pub(super) fn mset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     begin(context, arguments, Setting::default())
 }
 
+pub(super) fn msetnx(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    if arguments.len().is_multiple_of(2) {
+        return Err(Failure::arity(context.command));
+    }
+    let setting = Setting {
+        if_absent: true,
+        ..Setting::default()
+    };
+    begin(context, arguments, setting)
+}
+
 /// Stores values, all in one step.
 #[derive(Default)]
 struct Setting {
+    /// Whether all keys have to be absent.
+    if_absent: bool,
     entries: Vec<(Key, Value)>,
     copying: Copying,
-    stored: Option<Receiver<Result<(), Unlogged>>>,
+    stored: Option<Receiver<Result<bool, Unlogged>>>,
 }
 
-/// Stores the values, and drops those before.
+/// Stores the values, and drops those before. Returns whether it did.
 fn store_together(
     server: &Shared,
     number: usize,
     entries: Vec<(Key, Value)>,
-) -> Result<(), Unlogged> {
+    if_absent: bool,
+) -> Result<bool, Unlogged> {
     let store = &server.store;
-    let replaced =
-        store.commit(|effects| store.database(number).insert_together(effects, entries))?;
+    let database = store.database(number);
+    if if_absent {
+        return store.commit(|effects| database.insert_together_if_absent(effects, entries));
+    }
+    let replaced = store.commit(|effects| database.insert_together(effects, entries))?;
     for old in replaced {
         drop_from(server, number, Some(old));
     }
-    Ok(())
+    Ok(true)
+}
+
+impl Setting {
+    fn answer(&self, context: &mut Context<'_>, is_stored: bool) {
+        if self.if_absent {
+            context.reply.integer(is_stored.into());
+        } else {
+            context.reply.ok();
+        }
+    }
 }
 
 impl Work for Setting {
@@ -367,9 +394,9 @@ impl Work for Setting {
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
         if let Some(stored) = &self.stored {
-            stored.try_recv().map_err(|_| Failure::STOPPING)??;
+            let is_stored = stored.try_recv().map_err(|_| Failure::STOPPING)??;
             context.session.has_written = true;
-            context.reply.ok();
+            self.answer(context, is_stored);
             return Ok(Step::Done);
         }
         while 2 * self.entries.len() + 1 < arguments.len() {
@@ -388,13 +415,15 @@ impl Work for Setting {
         }
         let (number, entries) = (context.session.database, std::mem::take(&mut self.entries));
         if entries.len() > ONE_MOMENT {
-            let (job, stored) = job(move |server| store_together(server, number, entries));
+            let if_absent = self.if_absent;
+            let (job, stored) =
+                job(move |server| store_together(server, number, entries, if_absent));
             self.stored = Some(stored);
             return Ok(Step::Apart(job));
         }
         context.session.has_written = true;
-        store_together(context.server, number, entries)?;
-        context.reply.ok();
+        let is_stored = store_together(context.server, number, entries, self.if_absent)?;
+        self.answer(context, is_stored);
         Ok(Step::Done)
     }
 }

@@ -9,6 +9,7 @@
 //! | `read` | lengths, strings, items |
 //! | `skip` | reading over the values of other types |
 //! | `lzf` | strings that are compressed |
+//! | `payload` | one value, for `DUMP` and `RESTORE` |
 //! | `crc` | the checksum over all |
 //!
 //! Sources: the layout as Redis 7.0's documentation and its own files show it; Marc Lehmann's LZF;
@@ -16,7 +17,9 @@
 
 mod crc;
 mod lzf;
+mod payload;
 mod read;
 mod skip;
 
+pub(crate) use payload::{BadPayload, payload, read_payload};
 pub(crate) use read::{Item, Rdb, RdbError};

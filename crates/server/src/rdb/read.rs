@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use thiserror::Error;
 
 /// The newest version that is known: Redis 7.2 and Valkey 8 write 11, Redis 7.0 writes 10.
-const NEWEST: u32 = 11;
+pub(super) const NEWEST: u32 = 11;
 
 /// The versions with a checksum at the end.
 const FIRST_WITH_CHECKSUM: u32 = 5;
@@ -31,7 +31,7 @@ mod opcode {
 }
 
 /// The type of a string's entry.
-const STRING: u8 = 0;
+pub(super) const STRING: u8 = 0;
 
 /// Why a file cannot be read.
 #[derive(Debug, Error)]
@@ -184,6 +184,17 @@ impl<R: Read> Rdb<R> {
     }
 
     /// Gives back what it reads from, behind the file's end.
+    /// Reads what has no head: a value by itself.
+    pub(super) const fn of_value(from: R) -> Self {
+        Self {
+            from,
+            version: NEWEST,
+            offset: 0,
+            crc: 0,
+            has_ended: false,
+        }
+    }
+
     pub(crate) fn into_inner(self) -> R {
         self.from
     }

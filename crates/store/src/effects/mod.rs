@@ -125,6 +125,17 @@ impl<'s> Effects<'s> {
         );
     }
 
+    /// Notes an atomic step over several databases. To be called once in the step, under the locks
+    /// of all keys.
+    pub(crate) fn steps(&mut self, changes: Vec<(u8, What)>) {
+        let changes = changes.into_iter();
+        self.together(
+            changes
+                .map(|(database, what)| Change::Database(database, what))
+                .collect(),
+        );
+    }
+
     /// Notes an atomic step: changes of one mailbox. To be called under the lock of its messages.
     pub(crate) fn mail(&mut self, changes: Vec<Mail>) {
         self.together(changes.into_iter().map(Change::Mail).collect());

@@ -1,4 +1,4 @@
-//! Bugs of what operators watch and change, and of channels.
+//! Bugs of what operators watch and change, of channels, and of keys that move.
 
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
@@ -33,6 +33,15 @@ const fn over_socket(test: &'static str, filter: &'static str) -> Checker {
 
 const fn channels(filter: &'static str) -> Checker {
     over_socket("e2e_channels", filter)
+}
+
+const fn moving(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-store",
+        target: Target::Test("moving"),
+        filter,
+    }
 }
 
 /// Redis's own suite.
@@ -86,9 +95,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "copy_takes_the_place_of_a_value_unasked",
-        file: "crates/server/src/commands/copy.rs",
-        original: "                match value.take_if(|_| stored) {",
-        replacement: "                match value.take() {",
+        file: "crates/store/src/moving.rs",
+        original: "Some(_) if self.old.is_some() && !way.replaces =>",
+        replacement: "Some(_) if self.old.is_some() && way.leaves && !way.replaces =>",
         why: "COPY without REPLACE destroys a value.",
         checker: over_socket("e2e_conformance", "replies_equal"),
         hangs: false,
@@ -330,6 +339,51 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "",
         why: "A subscriber that gets no message for --timeout is closed.",
         checker: channels("operators_see"),
+        hangs: false,
+    },
+    Mutant {
+        name: "keys_that_move_leave_their_time",
+        file: "crates/store/src/moving.rs",
+        original: "source.deadlines().change(from.key, value.expiry(), None);",
+        replacement: "let _ = source;",
+        why: "A key that has been renamed is noted to expire under its old name, and its memory stays.",
+        checker: moving("a_model_says"),
+        hangs: false,
+    },
+    Mutant {
+        name: "keys_that_move_are_copied_in_the_log",
+        file: "crates/store/src/moving.rs",
+        original: "                    changes.push((source.number(), What::Delete(from.key.clone())));",
+        replacement: "                    changes.push((target.number(), What::Delete(from.key.clone())));",
+        why: "After a restart, a key that went to another database is in both.",
+        checker: moving("a_model_says"),
+        hangs: false,
+    },
+    Mutant {
+        name: "keys_that_move_wait_for_each_other",
+        file: "crates/store/src/moving.rs",
+        original: "            if from.database < to.database {",
+        replacement: "            if from.database != to.database {",
+        why: "Two threads that move keys between two databases, one each way, wait for ever.",
+        checker: moving("both_ways"),
+        hangs: true,
+    },
+    Mutant {
+        name: "keys_that_have_expired_are_in_the_way",
+        file: "crates/store/src/moving.rs",
+        original: "is_taken |= self.is_alive(value)",
+        replacement: "is_taken |= !value.is_empty()",
+        why: "MSETNX is refused for a key that is not there any more.",
+        checker: moving("what_has_expired"),
+        hangs: false,
+    },
+    Mutant {
+        name: "payloads_of_any_checksum_are_taken",
+        file: "crates/server/src/rdb/payload.rs",
+        original: "crc64(0, signed).to_le_bytes() != *crc",
+        replacement: "crc64(0, signed).to_le_bytes().len() != crc.len()",
+        why: "RESTORE stores what was damaged on its way.",
+        checker: unit("no_damage_is"),
         hangs: false,
     },
 ];

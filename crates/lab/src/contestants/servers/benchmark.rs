@@ -2,6 +2,7 @@
 
 use super::{
     client::{Client, encoded},
+    listeners::{CHANNEL, Listeners, MESSAGE},
     process::ServerProcess,
 };
 use crate::{
@@ -51,6 +52,9 @@ pub(super) fn measure(
         .map_err(lost)?
         .map_err(wrong)?;
     prepare(&mut client, job).map_err(lost)?.map_err(wrong)?;
+    let listens = job.command == RedisCommand::Publish;
+    let listeners = listens.then(|| Listeners::begin(server.address));
+    let listeners = listeners.transpose().map_err(lost)?;
     let turn = job.clients as u64 * job.pipelining.requests();
     let few = turn * WARM_UP_TURNS;
     let pilot = send(server, job, few)?;
@@ -72,7 +76,16 @@ pub(super) fn measure(
     check(&mut client, job, sent..=most)
         .map_err(lost)?
         .map_err(wrong)?;
-    let elapsed = Duration::from_secs_f64(many as f64 / report.requests_per_second);
+    let mut elapsed = Duration::from_secs_f64(many as f64 / report.requests_per_second);
+    if let Some(listeners) = &listeners {
+        let (late, received) = listeners.wait(sent).map_err(wrong)?;
+        if received > most {
+            let fault = format!("{received} messages were received of at most {most}");
+            return Err(wrong(fault));
+        }
+        // A message is done when all have it.
+        elapsed += late;
+    }
     let mut sample = Sample::new(many, elapsed);
     sample.figures = vec![
         ("latency_ms_p50".to_owned(), report.p50_ms),
@@ -101,6 +114,9 @@ fn send(server: &ServerProcess, job: &RedisJob, requests: u64) -> Result<Report,
     match job.command {
         RedisCommand::GetRange => {
             command.args(["GETRANGE", "key:__rand_int__", "0", "-1"]);
+        }
+        RedisCommand::Publish => {
+            command.args(["PUBLISH", CHANNEL, MESSAGE]);
         }
         other => {
             command.args(["-t", other.name()]);
@@ -152,7 +168,7 @@ type Checked = io::Result<Result<(), String>>;
 
 /// Checks that each command answers as it should. Empties the server before and after.
 fn replies_are_right(client: &mut Client) -> Checked {
-    let cases: [(&[&str], &[u8]); 15] = [
+    let cases: [(&[&str], &[u8]); 16] = [
         (&["FLUSHALL"], b"+OK"),
         (&["GET", "a"], b"$-1"),
         (&["SET", "a", "xyz"], b"+OK"),
@@ -166,6 +182,7 @@ fn replies_are_right(client: &mut Client) -> Checked {
         (&["GET", "b"], b"$1 2"),
         (&["INCR", "b"], b":3"),
         (&["DBSIZE"], b":3"),
+        (&["PUBLISH", CHANNEL, "1"], b":0"),
         (&["FLUSHALL"], b"+OK"),
         (&["DBSIZE"], b":0"),
     ];
@@ -228,6 +245,8 @@ fn check(client: &mut Client, job: &RedisJob, sent: std::ops::RangeInclusive<u64
     let get =
         |name: &'static str| move |number: u64| encoded(&["GET", &format!("{name}:{number:012}")]);
     match job.command {
+        // The listeners count.
+        RedisCommand::Publish => Ok(Ok(())),
         RedisCommand::Get | RedisCommand::GetRange => {
             let value = format!("${} {VALUE}", VALUE.len()).into_bytes();
             for_each_key(client, job.keys, get("key"), |answer| answer == value)
@@ -364,6 +383,7 @@ mod tests {
                 let whole = words[3] == "-1" || mistake == "GETRANGE";
                 return bulk(Some(if whole { &value } else { &value[1..2] }));
             }
+            "PUBLISH" => return format!(":{}\r\n", u8::from(mistake == "PUBLISH")),
             "INCR" => {
                 let value = strings.entry(word(1)).or_insert_with(|| "0".to_owned());
                 let number = value.parse::<u64>().unwrap() + 1;
@@ -395,7 +415,7 @@ mod tests {
     #[test]
     fn wrong_replies_are_found() {
         assert_eq!(replies_are_right(&mut served("")).unwrap(), Ok(()));
-        for mistake in ["GET", "GETRANGE", "INCR", "MSET"] {
+        for mistake in ["GET", "GETRANGE", "INCR", "MSET", "PUBLISH"] {
             let fault = replies_are_right(&mut served(mistake))
                 .unwrap()
                 .unwrap_err();

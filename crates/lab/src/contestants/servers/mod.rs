@@ -4,6 +4,7 @@
 mod attacked;
 mod benchmark;
 mod client;
+mod listeners;
 mod process;
 
 use super::contestant::{
