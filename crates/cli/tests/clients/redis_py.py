@@ -6,6 +6,7 @@ started again, it prints "restart", and waits for a line.
 
 import sys
 import threading
+import time
 
 import redis
 from redis.backoff import NoBackoff
@@ -67,12 +68,17 @@ def check(protocol: int) -> None:
         assert "not an integer" in str(error), error
     else:
         raise AssertionError("greeting is no number")
-    try:
-        client.set("a", "b", ex=10)
-    except redis.ResponseError as error:
-        assert "SET option EX is not supported" in str(error), error
-    else:
-        raise AssertionError("keys do not expire yet")
+    assert client.set("brief", "b", px=50) is True
+    assert client.set("long", "b", ex=1000) is True
+    assert 990 < client.ttl("long") <= 1000
+    assert client.expire("long", 2000, gt=True) == 1
+    assert client.getex("long", persist=True) == client.get("long")
+    assert client.ttl("long") == -1
+    deadline = time.monotonic() + 60
+    while client.exists("brief"):
+        assert time.monotonic() < deadline, "the key stays"
+        time.sleep(0.01)
+    assert client.ttl("brief") == -2
 
     # The default pipeline is a transaction. It is refused, and nothing of it is done.
     with client.pipeline() as pipeline:

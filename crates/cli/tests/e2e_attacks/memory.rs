@@ -562,8 +562,8 @@ fn flags_are_checked() {
             "allkeys-lru needs a limit",
         ),
         (
-            &["--max-memory", "1gb", "--max-memory-policy", "volatile-ttl"],
-            "keys do not expire",
+            &["--max-memory", "1gb", "--max-memory-policy", "volatile-mru"],
+            "no policy 'volatile-mru'",
         ),
         (
             &["--max-memory", "1gb", "--max-memory-samples", "0"],

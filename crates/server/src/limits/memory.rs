@@ -26,7 +26,8 @@ pub struct MemoryLimits {
     #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
     pub max_memory: Option<Bytes>,
 
-    /// Which keys go when memory is short: noeviction, allkeys-lru, allkeys-lfu or allkeys-random
+    /// Which keys go when memory is short: noeviction, allkeys-lru, allkeys-lfu, allkeys-random; of
+    /// those that expire: volatile-lru, volatile-lfu, volatile-random, volatile-ttl
     #[arg(long, value_name = "POLICY", default_value_t = Policy::NoEviction)]
     pub max_memory_policy: Policy,
 

@@ -78,6 +78,10 @@ const LEVELS: [(&str, Level); 5] = [
 ];
 
 const POLICIES: &[&str] = &[
+    Policy::VolatileLru.name(),
+    Policy::VolatileLfu.name(),
+    Policy::VolatileRandom.name(),
+    Policy::VolatileTtl.name(),
     Policy::Lru.name(),
     Policy::Lfu.name(),
     Policy::Random.name(),

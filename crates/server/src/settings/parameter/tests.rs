@@ -114,9 +114,9 @@ fn all_change_or_none_and_the_error_names_the_parameter() {
             "latency-tracking: argument must be 'yes' or 'no'",
         ),
         (
-            &["maxmemory-policy", "volatile-lru"],
-            "maxmemory-policy: argument(s) must be one of the following: allkeys-lru, \
-             allkeys-lfu, allkeys-random, noeviction",
+            &["maxmemory-policy", "volatile-mru"],
+            "maxmemory-policy: argument(s) must be one of the following: volatile-lru, \
+             volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction",
         ),
         (
             &["max-pubsub-buffer", "1000"],
