@@ -1,6 +1,7 @@
 //! Tables whose terms have bounds, and what is done in steps.
 
 use std::ops::ControlFlow;
+use tremula_table::table::effect::Recording;
 use tremula_table::term::{Bounds, OutOfBounds};
 use tremula_table::{
     Access, Heir, Kind, MatchSpec, Options, Problem, Table, Tables, Term, WriteConcurrency,
@@ -105,40 +106,42 @@ fn what_is_too_long_when_it_is_written_out_is_refused() {
     let atom = |letter: &str| term(&format!("'{}'", letter.repeat(255)));
     let atoms = |count| Term::list(vec![atom("\u{10348}"); count]);
     for kind in Kind::ALL {
-        let tables = Tables::bounded(Bounds {
+        let tables = Tables::for_log(Bounds {
             bytes: LIMIT,
             depth: 100,
         });
-        let owner = tables.owner();
+        let mut log = Recording::new();
+        let mut owner = tables.owner();
+        let pid = owner.pid().clone();
         let options = || Options::new().kind(kind).access(Access::Public);
-        let table = owner.create("t", options()).unwrap();
+        let table = owner.noting(&mut log).create("t", options()).unwrap();
         let heir = |count| {
             Some(Heir {
-                pid: owner.pid().clone(),
+                pid: pid.clone(),
                 data: atoms(count),
             })
         };
-        table.insert_row((1, atoms(90))).unwrap();
-        table.set_heir(heir(90)).unwrap();
+        table.noting(&mut log).insert_row((1, atoms(90))).unwrap();
+        table.noting(&mut log).set_heir(heir(90)).unwrap();
         let before = table.tab2list().unwrap();
         let (one, place) = (Term::from(1), Term::from(2));
+        let other = options().heir(pid.clone(), atoms(110));
         let mut refused = vec![
-            table.insert_row((2, atoms(110))).err(),
+            table.noting(&mut log).insert_row((2, atoms(110))).err(),
             table
+                .noting(&mut log)
                 .insert_new(Term::tuple([Term::from(2), atoms(110)]))
                 .err(),
-            table.set_heir(heir(110)).err(),
-            owner
-                .create("other", options().heir(owner.pid().clone(), atoms(110)))
-                .err(),
+            table.noting(&mut log).set_heir(heir(110)).err(),
+            owner.noting(&mut log).create("other", other).err(),
         ];
         if !kind.is_bag() {
             let update = Term::tuple([place, atoms(110)]);
-            refused.push(table.update_element(&one, &update).err());
+            refused.push(table.noting(&mut log).update_element(&one, &update).err());
         }
         if kind != Kind::Bag {
             let twice = spec("[{{'$1', '$2'}, [], [{{'$1', {{'$2', '$2'}}}}]}]");
-            refused.push(table.select_replace(&twice).err());
+            refused.push(table.noting(&mut log).select_replace(&twice).err());
         }
         for (at, error) in refused.into_iter().enumerate() {
             let error = error.unwrap_or_else(|| panic!("{kind}: {at} was taken"));
@@ -151,7 +154,8 @@ fn what_is_too_long_when_it_is_written_out_is_refused() {
         let greater = Term::tuple([term("'<'"), term("'$1'"), long]);
         let clause = Term::tuple([term("{'$1', '_'}"), Term::list([greater]), term("[true]")]);
         let spec = MatchSpec::compile(&Term::list([clause])).unwrap();
-        assert_eq!(table.select_delete(&spec), Ok(1), "{kind}");
+        assert_eq!(table.noting(&mut log).select_delete(&spec), Ok(1), "{kind}");
+        owner.end(&mut log);
     }
 }
 

@@ -132,15 +132,15 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("pexpireat", -3, expiry::pexpireat, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
         .docs("generic", "2.6.0", ONE, "PEXPIREAT key milliseconds [NX | XX | GT | LT]",
             "As `EXPIRE`, at a Unix time in milliseconds"),
-    Command::new("ttl", 2, expiry::ttl, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+    Command::new("ttl", 2, expiry::ttl, READ_FAST, KEYSPACE, looked_at(one_key(&["RO", "access"])))
         .tips(&["nondeterministic_output"])
         .docs("generic", "1.0.0", ONE, "TTL key", "In how many seconds a key expires; -1 if never, -2 if it is absent"),
-    Command::new("pttl", 2, expiry::pttl, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+    Command::new("pttl", 2, expiry::pttl, READ_FAST, KEYSPACE, looked_at(one_key(&["RO", "access"])))
         .tips(&["nondeterministic_output"])
         .docs("generic", "2.6.0", ONE, "PTTL key", "As `TTL`, in milliseconds"),
-    Command::new("expiretime", 2, expiry::expiretime, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+    Command::new("expiretime", 2, expiry::expiretime, READ_FAST, KEYSPACE, looked_at(one_key(&["RO", "access"])))
         .docs("generic", "7.0.0", ONE, "EXPIRETIME key", "The Unix time at which a key expires; -1 if never, -2 if it is absent"),
-    Command::new("pexpiretime", 2, expiry::pexpiretime, READ_FAST, KEYSPACE, at(one_key(&["RO", "access"])))
+    Command::new("pexpiretime", 2, expiry::pexpiretime, READ_FAST, KEYSPACE, looked_at(one_key(&["RO", "access"])))
         .docs("generic", "7.0.0", ONE, "PEXPIRETIME key", "As `EXPIRETIME`, in milliseconds"),
     Command::new("persist", 2, expiry::persist, WRITE_FAST, KEYSPACE, at(one_key(&["RW", "update"])))
         .docs("generic", "2.2.0", ONE, "PERSIST key", "Let a key not expire"),

@@ -226,7 +226,7 @@ impl Table {
                 return Decision::Keep;
             }
             let row = Tuple::new(row);
-            if let Err(error) = self.shared.bounds.check_row(&row) {
+            if let Err(error) = self.shared.check_kept(&row) {
                 result = Err(wrong(3, error.into()));
                 return Decision::Keep;
             }

@@ -193,11 +193,7 @@ impl Shared {
             .heir
             .take()
             .filter(|heir| tables.has_owner(&heir.pid));
-        if let Some(heir) = &heir {
-            let checked = tables.bounds().check_kept(&heir.data);
-            checked.map_err(|error| wrong(error.into()))?;
-        }
-        Ok(Self {
+        let shared = Self {
             layout: Layout {
                 key_position: options.keypos - 1,
                 is_bag: options.kind.is_bag(),
@@ -215,10 +211,16 @@ impl Shared {
             row_sizes: RowSizes::new(),
             fixations: Fixations::default(),
             name: RwLock::new(name),
-            heir: Mutex::new(heir),
+            heir: Mutex::new(None),
             number,
             options,
-        })
+        };
+        if let Some(heir) = &heir {
+            let checked = shared.check_heir(heir);
+            checked.map_err(|error| wrong(error.into()))?;
+        }
+        *shared.heir.lock() = heir;
+        Ok(shared)
     }
 
     fn name(&self) -> Atom {
@@ -472,7 +474,7 @@ impl Table {
         let is_there = |heir: &Heir| self.tables.has_owner(&heir.pid);
         let heir = heir.map(|heir| heir.filter(is_there));
         if let Some(Some(heir)) = &heir {
-            let checked = shared.bounds.check_kept(&heir.data);
+            let checked = shared.check_heir(heir);
             checked.map_err(|error| BadArgument::new("setopts", 2, error.into()))?;
         }
         let mut its_heir = shared.heir.lock();

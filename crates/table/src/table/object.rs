@@ -4,10 +4,10 @@ use super::effect::Change;
 use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
 use super::note::{Notes, RowNotes};
-use super::options::proper;
+use super::options::{Heir, proper};
 use super::store::{Decision, Garbage};
 use super::{Kept, Kind, Right, Shared, Table, no_table};
-use crate::term::{Exact, IntoTerm, List, Term, Tuple};
+use crate::term::{Exact, IntoTerm, List, OutOfBounds, Term, Tuple};
 use std::collections::{HashMap, HashSet};
 
 /// How an insertion treats a key that exists.
@@ -392,10 +392,29 @@ impl Shared {
         list.iter().map(row).collect()
     }
 
+    /// Refuses a row that is too large, or for which the log has no room.
+    #[inline]
+    pub(super) fn check_kept(&self, row: &Tuple) -> std::result::Result<(), OutOfBounds> {
+        self.bounds.check_row(row)?;
+        if self.must_report {
+            self.bounds.check_written_row(row)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what is too large to be kept besides rows, such as the term for an heir.
+    pub(super) fn check_heir(&self, heir: &Heir) -> std::result::Result<(), OutOfBounds> {
+        if self.must_report {
+            self.bounds.check(&heir.data)?;
+            self.bounds.check_written(&heir.data)?;
+        }
+        Ok(())
+    }
+
     /// Refuses a row that is too large; it is the second argument of `function`.
     #[inline]
     pub(super) fn check_bounds(&self, row: &Tuple, function: &'static str) -> Result<()> {
-        let checked = self.bounds.check_row(row);
+        let checked = self.check_kept(row);
         checked.map_err(|error| BadArgument::new(function, 2, error.into()))
     }
 

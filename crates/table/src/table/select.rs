@@ -152,7 +152,7 @@ impl Table {
             let mut made = Vec::with_capacity(rows.len());
             made.extend(rows.iter().map(|row| matcher.run(row)));
             fits = made.iter().try_for_each(|made| match made {
-                Some(Term::Tuple(row)) => self.shared.bounds.check_row(row),
+                Some(Term::Tuple(row)) => self.shared.check_kept(row),
                 _ => Ok(()),
             });
             if matcher.reached().is_some() || fits.is_err() {
@@ -309,8 +309,9 @@ impl Table {
         let Some((size, intervals)) = whole.filter(|(size, _)| shared.row_sizes.are(*size)) else {
             return Ok(None);
         };
-        let fits = |interval: &KeyInterval| shared.bounds.check_kept(&interval.to_term()).is_ok();
-        if !intervals.iter().all(fits) {
+        let fits =
+            |interval: &KeyInterval| shared.bounds.check_written(&interval.to_term()).is_ok();
+        if shared.must_report && !intervals.iter().all(fits) {
             return Ok(None);
         }
         let mut step = self.enter_step(notes, function)?;

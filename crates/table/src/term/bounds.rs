@@ -23,7 +23,8 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The most [bytes](Term::heap_bytes) of a term; shared parts count in full. What a
-    /// table keeps has no more in the external term format either, where each atom is written out.
+    /// table [with a log](crate::Tables::for_log) keeps has no more in the external term format
+    /// either, where each atom is written out.
     pub bytes: usize,
     /// The greatest [depth](Term::depth) of a term.
     pub depth: usize,
@@ -52,32 +53,33 @@ impl Bounds {
         self.check_extent(term.extent())
     }
 
-    /// Refuses a row that a table must not keep. Takes constant time for rows of up to a
-    /// hundredth of the bound; O(n) for larger ones.
     #[inline]
     pub(crate) fn check_row(&self, row: &Tuple) -> Result<(), OutOfBounds> {
-        let extent = row.extent();
-        self.check_extent(extent)?;
-        self.check_external(extent, || Term::Tuple(row.clone()))
+        self.check_extent(row.extent())
     }
 
-    /// Refuses what a table must not keep besides its rows, such as the term for its heir.
-    pub(crate) fn check_kept(&self, term: &Term) -> Result<(), OutOfBounds> {
-        self.check(term)?;
-        self.check_external(term.extent(), || term.clone())
-    }
-
-    #[inline]
-    fn check_external(
-        &self,
-        extent: Extent,
-        term: impl FnOnce() -> Term,
-    ) -> Result<(), OutOfBounds> {
-        let most = extent.bytes().saturating_mul(MOST_A_BYTE);
-        if most > self.bytes as u64 && is_longer(&term(), self.bytes) {
+    /// Refuses a term whose external form is too long for the log of a table. Takes constant time
+    /// for terms of up to a hundredth of the bound; O(n) for larger ones, shared parts in full.
+    pub(crate) fn check_written(&self, term: &Term) -> Result<(), OutOfBounds> {
+        if !self.has_room(term.extent()) && is_longer(term, self.bytes) {
             return Err(OutOfBounds::External { limit: self.bytes });
         }
         Ok(())
+    }
+
+    /// As [`check_written`](Self::check_written), of a row.
+    #[inline]
+    pub(crate) fn check_written_row(&self, row: &Tuple) -> Result<(), OutOfBounds> {
+        if self.has_room(row.extent()) {
+            return Ok(());
+        }
+        self.check_written(&Term::Tuple(row.clone()))
+    }
+
+    /// Whether the external form is short enough, whatever the term is.
+    #[inline]
+    const fn has_room(&self, extent: Extent) -> bool {
+        extent.bytes().saturating_mul(MOST_A_BYTE) <= self.bytes as u64
     }
 
     #[inline]

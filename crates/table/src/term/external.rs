@@ -49,7 +49,7 @@ fn own_bytes(term: &Term) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Bounds, Export, OutOfBounds, Pid, Tuple};
+    use super::super::{Bounds, Export, OutOfBounds, Pid};
     use super::*;
     use proptest::prelude::*;
 
@@ -100,15 +100,15 @@ mod tests {
             bytes: 100_000,
             depth: 10,
         };
-        let row = |count| Tuple::from((1, vec![Term::Atom(long_atom(1)); count]));
-        assert_eq!(bounds.check_row(&row(90)), Ok(()));
-        assert!(Term::Tuple(row(110)).to_etf().expect("it fits").len() > bounds.bytes);
+        let row = |count| Term::tuple([Term::list(vec![Term::Atom(long_atom(1)); count])]);
+        assert_eq!(bounds.check_written(&row(90)), Ok(()));
+        let long = row(110);
+        assert!(long.to_etf().expect("it fits").len() > bounds.bytes);
+        assert_eq!(bounds.check(&long), Ok(()));
+        let limit = bounds.bytes;
         assert_eq!(
-            bounds.check_row(&row(110)),
-            Err(OutOfBounds::External { limit: 100_000 })
+            bounds.check_written(&long),
+            Err(OutOfBounds::External { limit })
         );
-        let kept = Term::Tuple(row(110));
-        assert_eq!(bounds.check(&kept), Ok(()));
-        assert_eq!(bounds.check_kept(&kept), bounds.check_row(&row(110)));
     }
 }
