@@ -182,7 +182,8 @@ pub(crate) struct LastSave {
     pub(crate) sequence: Sequence,
     /// How long it took, if there was one.
     pub(crate) took: Option<Duration>,
-    pub(crate) succeeded: bool,
+    /// When the newest attempt failed, if it did.
+    pub(crate) failed: Option<Instant>,
 }
 
 impl fmt::Debug for Persistence {
@@ -228,7 +229,7 @@ impl Persistence {
                 when: SystemTime::now(),
                 sequence: Sequence::NONE,
                 took: None,
-                succeeded: true,
+                failed: None,
             }),
         })
     }
@@ -276,47 +277,36 @@ impl Persistence {
         since.unwrap_or_default().as_secs()
     }
 
-    /// Takes the right to make a snapshot; `false` if one is being made.
-    pub(crate) fn begin_save(&self) -> bool {
-        !self.is_saving.swap(true, SeqCst)
+    /// Takes the right to make a snapshot, until it is dropped; `None` if one is being made.
+    pub(crate) fn begin_save(self: &Arc<Self>) -> Option<Saving> {
+        let is_first = !self.is_saving.swap(true, SeqCst);
+        is_first.then(|| Saving(Arc::clone(self)))
     }
 
-    /// Makes a snapshot, once [`begin_save`](Self::begin_save) has allowed it, and truncates the
-    /// log below what the snapshots need. Blocks.
-    pub(crate) fn save(&self, store: &Store) -> Result<Saved, SaveError> {
-        let written = self.log.stats().bytes;
-        let began = store.last_effect();
-        let saving = Saving(&self.is_saving);
-        let saved = store.save(&self.folder);
-        drop(saving);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.succeeded = saved.is_ok();
-        match &saved {
-            Ok(saved) => {
-                last.when = SystemTime::now();
-                last.took = Some(saved.took);
-                last.sequence = began;
-                self.written.store(written, Relaxed);
-                tracing::info!(
-                    keys = saved.entries,
-                    bytes = saved.bytes,
-                    milliseconds = saved.took.as_millis(),
-                    "snapshot {}",
-                    saved.path.display()
-                );
-                if let Err(failure) = self.log.truncate_below(saved.needed) {
-                    tracing::warn!("the log keeps what it does not need: {failure}");
-                }
-            }
-            Err(error) => tracing::error!("no snapshot: {error}"),
+    /// The same, if the log has grown so much that a snapshot should be made, and the last attempt
+    /// has not failed just before `now`.
+    fn begin_due_save(self: &Arc<Self>, now: Instant) -> Option<Saving> {
+        if !self.is_save_due(now) {
+            return None;
         }
-        saved
+        let saving = self.begin_save()?;
+        // Another snapshot may have ended, well or not, since the first look.
+        self.is_save_due(now).then_some(saving)
     }
 
-    /// Whether the log has grown so much that a snapshot should be made.
-    fn wants_snapshot(&self) -> bool {
+    fn is_save_due(&self, now: Instant) -> bool {
         let written = self.log.stats().bytes - self.written.load(Relaxed);
-        self.snapshot_every > 0 && written >= self.snapshot_every
+        let is_long = self.snapshot_every > 0 && written >= self.snapshot_every;
+        let failed = self.last_save().failed;
+        is_long && failed.is_none_or(|at| now.saturating_duration_since(at) >= AGAIN)
+    }
+
+    fn note(&self, note: impl FnOnce(&mut LastSave)) {
+        note(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn note_failure(&self) {
+        self.note(|last| last.failed = Some(Instant::now()));
     }
 
     /// Makes everything durable, and closes the log. A snapshot first, if something has changed, so
@@ -325,10 +315,12 @@ impl Persistence {
     /// # Errors
     ///
     /// Something did not become durable.
-    pub(crate) fn close(&self, store: &Store) -> Result<(), SaveError> {
+    pub(crate) fn close(self: &Arc<Self>, store: &Store) -> Result<(), SaveError> {
         let mut outcome = Ok(());
-        if store.last_effect() > self.last_save().sequence && self.begin_save() {
-            outcome = self.save(store).map(|_| ());
+        if store.last_effect() > self.last_save().sequence
+            && let Some(saving) = self.begin_save()
+        {
+            outcome = saving.run(store).map(|_| ());
         }
         store.forward();
         self.log.close()?;
@@ -344,40 +336,80 @@ pub(crate) async fn keep(server: &Arc<Shared>) {
     };
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut not_before = Instant::now();
     loop {
         ticks.tick().await;
         server.store.forward();
-        let now = Instant::now();
-        let may = || persistence.last_save().succeeded || now >= not_before;
-        if persistence.wants_snapshot() && may() && persistence.begin_save() {
-            not_before = now + AGAIN;
-            save_apart(&server.store, persistence);
+        if let Some(saving) = persistence.begin_due_save(Instant::now()) {
+            save_apart(&server.store, saving);
         }
     }
 }
 
-/// Makes a snapshot on a thread of its own, once it is allowed.
-pub(crate) fn save_apart(store: &Arc<Store>, persistence: &Arc<Persistence>) {
-    let (store, persistence) = (Arc::clone(store), Arc::clone(persistence));
+/// Makes a snapshot on a thread of its own.
+pub(crate) fn save_apart(store: &Arc<Store>, saving: Saving) {
+    let store = Arc::clone(store);
     // Its outcome is in the log and in `INFO`.
     drop(tokio::task::spawn_blocking(move || {
-        let _ = persistence.save(&store);
+        let _ = saving.run(&store);
     }));
 }
 
-/// A snapshot under way. If it panics, the next one may begin all the same.
-struct Saving<'p>(&'p AtomicBool);
+/// The right to make a snapshot. While it is held, no other one begins.
+#[must_use]
+pub(crate) struct Saving(Arc<Persistence>);
 
-impl Drop for Saving<'_> {
+impl Saving {
+    /// Makes the snapshot, notes how that went, and truncates the log below what the snapshots
+    /// need. Blocks. The next one may begin only after all of that.
+    pub(crate) fn run(self, store: &Store) -> Result<Saved, SaveError> {
+        let persistence = &*self.0;
+        let written = persistence.log.stats().bytes;
+        let began = store.last_effect();
+        let saved = store.save(&persistence.folder);
+        match &saved {
+            Ok(saved) => {
+                persistence.written.store(written, Relaxed);
+                persistence.note(|last| {
+                    *last = LastSave {
+                        when: SystemTime::now(),
+                        took: Some(saved.took),
+                        sequence: began,
+                        failed: None,
+                    };
+                });
+                tracing::info!(
+                    keys = saved.entries,
+                    bytes = saved.bytes,
+                    milliseconds = saved.took.as_millis(),
+                    "snapshot {}",
+                    saved.path.display()
+                );
+                if let Err(failure) = persistence.log.truncate_below(saved.needed) {
+                    tracing::warn!("the log keeps what it does not need: {failure}");
+                }
+            }
+            Err(error) => {
+                persistence.note_failure();
+                tracing::error!("no snapshot: {error}");
+            }
+        }
+        saved
+    }
+}
+
+impl Drop for Saving {
     fn drop(&mut self) {
-        self.0.store(false, SeqCst);
+        if std::thread::panicking() {
+            self.0.note_failure();
+        }
+        self.0.is_saving.store(false, SeqCst);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tremula_store::{Engine, Key, StoreConfig, Value};
 
     fn directory(arguments: &PersistArgs, port: &str, variables: &[(&str, &str)]) -> String {
         let variable = |name: &str| {
@@ -392,15 +424,94 @@ mod tests {
         }
     }
 
-    #[test]
-    fn data_is_kept_in_the_state_directory_by_default() {
-        let mut arguments = PersistArgs {
+    fn arguments() -> PersistArgs {
+        PersistArgs {
             dir: None,
             memory_only: false,
             durability: Durability::default(),
             snapshot_every: Bytes(SNAPSHOT_EVERY),
             log_keep: LogKeep::default(),
+        }
+    }
+
+    /// A store whose log is so long that a snapshot is due.
+    fn due(directory: &Path) -> (Arc<Persistence>, Store) {
+        let arguments = PersistArgs {
+            snapshot_every: Bytes(1),
+            ..arguments()
         };
+        let persistence = Persistence::open(directory, &arguments).expect("a directory");
+        let config = StoreConfig::new(Engine::Aspen);
+        let recovered = Store::recover(
+            &config,
+            persistence.log(),
+            persistence.folder(),
+            &mut |_| (),
+        );
+        let (store, _) = recovered.expect("an empty directory");
+        let (key, value) = (Key::from(&b"key"[..]), Value::from(&b"value"[..]));
+        let put = store.commit(|effects| store.database(0).insert(effects, key, value));
+        assert!(put.expect("an open log").is_none());
+        store.forward();
+        let last = store.last_effect();
+        persistence.log.wait(last).expect("a disk");
+        (Arc::new(persistence), store)
+    }
+
+    #[test]
+    fn only_an_attempt_that_failed_delays_the_next() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (persistence, store) = due(directory.path());
+        let begins = |after: Duration| persistence.begin_due_save(Instant::now() + after);
+        let saving = begins(Duration::ZERO).expect("it is due");
+        assert!(begins(AGAIN).is_none() && persistence.begin_save().is_none());
+        // Its client has gone before it began.
+        drop(saving);
+        let saving = begins(Duration::ZERO).expect("it is still due");
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _saving = saving;
+            panic!("as a snapshot may");
+        }));
+        assert!(panicked.is_err());
+        assert!(begins(Duration::ZERO).is_none());
+        let saving = begins(AGAIN).expect("a minute later");
+        saving.run(&store).expect("a snapshot");
+        assert!(persistence.last_save().failed.is_none());
+        assert!(begins(AGAIN).is_none(), "the log has not grown since");
+    }
+
+    /// Fails if the right to make a snapshot is free before the outcome of the last one is noted,
+    /// or if somebody who finds it free trusts what he knew before.
+    #[test]
+    fn no_attempt_begins_just_after_one_has_failed() {
+        const ROUNDS: usize = 300;
+        let directory = tempfile::tempdir().expect("a directory");
+        let (persistence, store) = due(directory.path());
+        std::fs::remove_dir_all(directory.path()).expect("a directory");
+        for round in 0..ROUNDS {
+            persistence.note(|last| last.failed = None);
+            let now = Instant::now();
+            let saving = persistence.begin_due_save(now).expect("it is due");
+            let is_over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let keeper = scope.spawn(|| {
+                    let mut again = 0;
+                    while !is_over.load(SeqCst) {
+                        again += usize::from(persistence.begin_due_save(now).is_some());
+                    }
+                    again
+                });
+                let saved = saving.run(&store);
+                assert!(saved.is_err(), "its directory is gone");
+                is_over.store(true, SeqCst);
+                assert_eq!(keeper.join().expect("no panic"), 0, "round {round}");
+            });
+        }
+    }
+
+    #[test]
+    fn data_is_kept_in_the_state_directory_by_default() {
+        let mut arguments = arguments();
         let home = ("HOME", "/home/ada");
         let of = |port, variables: &[_]| directory(&arguments, port, variables);
         assert_eq!(of("6380", &[home]), "/home/ada/.local/state/tremula/6380");

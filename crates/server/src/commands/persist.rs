@@ -7,7 +7,6 @@ use crate::resp::{Arguments, number};
 use crate::server::Shared;
 use std::sync::Arc;
 use std::time::Duration;
-use tremula_store::SaveError;
 
 const MEMORY_ONLY: Failure = Failure::Text(
     "ERR nothing can be saved, because keys are only in memory; start with --dir, and without --memory-only",
@@ -20,21 +19,13 @@ fn persistence<'a>(context: &Context<'a>) -> Result<&'a Arc<Persistence>, Failur
 
 /// Makes a snapshot, and answers when it is on the disk. Other clients go on.
 pub(super) fn save(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    if !persistence(context)?.begin_save() {
-        return Err(IN_PROGRESS);
-    }
-    apart(context, arguments, save_now, |context, saved| {
+    let saving = persistence(context)?.begin_save().ok_or(IN_PROGRESS)?;
+    let save = |server: &Shared| saving.run(&server.store).map(|_| ());
+    apart(context, arguments, save, |context, saved| {
         saved.map_err(|error| Failure::Owned(format!("ERR {error}").into_bytes()))?;
         context.reply.ok();
         Ok(())
     })
-}
-
-fn save_now(server: &Shared) -> Result<(), SaveError> {
-    let Some(persistence) = &server.persistence else {
-        return Err(SaveError::MemoryOnly);
-    };
-    persistence.save(&server.store).map(|_| ())
 }
 
 /// Begins a snapshot.
@@ -46,11 +37,8 @@ pub(super) fn bgsave(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
         }
         schedules = true;
     }
-    let persistence = persistence(context)?;
-    if !persistence.begin_save() {
-        return Err(IN_PROGRESS);
-    }
-    save_apart(&context.server.store, persistence);
+    let saving = persistence(context)?.begin_save().ok_or(IN_PROGRESS)?;
+    save_apart(&context.server.store, saving);
     context.reply.simple("Background saving started");
     Ok(Next::Reply)
 }

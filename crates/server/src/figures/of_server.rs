@@ -450,7 +450,7 @@ pub(super) const FIGURES: &[Definition] = &[
         "`ok`, or `err` if the last snapshot could not be made: the server's log says why",
         |now| {
             let persistence = now.server.persistence.as_ref()?;
-            let succeeded = persistence.last_save().succeeded;
+            let succeeded = persistence.last_save().failed.is_none();
             Some(if succeeded { "ok" } else { "err" }.into())
         },
     ),
