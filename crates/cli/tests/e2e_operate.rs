@@ -549,7 +549,16 @@ fn shutdown_ends_the_server_as_sigterm_does() {
 fn memory_and_lolwut_answer_people() {
     let server = Server::tremula(&["--threads", "1", "--max-memory", "1gb"]);
     let mut client = server.connect();
+    let per_key = |client: &mut Connection| {
+        let stats = elements(&client.call(&["memory", "stats"]));
+        let at = stats
+            .iter()
+            .position(|name| name.ends_with(b"keys.bytes-per-key\r\n"));
+        stats[at.expect("a figure") + 1].clone()
+    };
+    assert_eq!(per_key(&mut client), b":0\r\n", "without keys");
     client.call(&["set", "long", &"x".repeat(1000)]);
+    assert_ne!(per_key(&mut client), b":0\r\n");
     client.text("set short 1");
     let size = |client: &mut Connection, key: &str| -> u64 {
         let reply = client.text(&format!("memory usage {key} samples 0"));

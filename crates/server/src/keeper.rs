@@ -133,6 +133,8 @@ pub(crate) struct Watched {
     metrics: RuntimeMetrics,
     /// The busy time at the last look.
     busy: Duration,
+    /// Its last beat, while it is stuck.
+    stopped: u64,
 }
 
 /// Looks at workers and clients for ever.
@@ -179,6 +181,7 @@ impl Watched {
             number,
             busy: metrics.worker_total_busy_duration(0),
             metrics,
+            stopped: 0,
         }
     }
 
@@ -202,19 +205,25 @@ impl Watched {
             return None;
         }
         if !is_stuck {
+            note_stuck(shared, beat.saturating_sub(self.stopped));
             return Some(format!("thread tremula-{number} turns again"));
         }
-        if let Some(long) = shared.live.long_event() {
-            let still = Duration::from_millis(still);
-            if still >= long {
-                shared.latencies.add(Event::Stuck, still);
-            }
-        }
+        self.stopped = beat;
+        // So that LATENCY shows it before the thread turns again; the whole time follows then.
+        note_stuck(shared, still);
         let what = culprit(number, &shared.clients);
         Some(format!(
             "thread tremula-{number} has not turned for {still} ms: {what}; it gets no new clients \
              until it turns"
         ))
+    }
+}
+
+/// Keeps for `LATENCY` how many milliseconds a thread has stood.
+fn note_stuck(shared: &Shared, milliseconds: u64) {
+    let stood = Duration::from_millis(milliseconds);
+    if shared.live.long_event().is_some_and(|long| stood >= long) {
+        shared.latencies.add(Event::Stuck, stood);
     }
 }
 

@@ -408,7 +408,8 @@ mod tests {
 
     use super::*;
     use crate::gather::Judge;
-    use crate::keeper::Watched;
+    use crate::keeper::{STUCK, Watched};
+    use crate::watch::Event;
     use tokio::net::{TcpListener, TcpStream};
     use tremula_store::{Engine, StoreConfig};
 
@@ -441,10 +442,12 @@ mod tests {
 
     /// Blocks a worker's thread, as a command that does not end would. The watchdog names the
     /// thread once, new clients go to the other worker, and come back when the thread turns again.
+    /// `LATENCY` has the time for which it stood.
     #[test]
     fn a_thread_that_does_not_turn_is_named_and_gets_no_new_clients() {
         let workers: Vec<_> = (0..2).map(|_| Worker::new().expect("a worker")).collect();
         let shared = shared(Limits::default(), &workers);
+        shared.live.latency_threshold.set(1);
         let (finish, finished) = std_mpsc::channel();
         let workers: Vec<_> = (0..)
             .zip(workers)
@@ -472,10 +475,21 @@ mod tests {
             "{line}"
         );
         assert!(line.contains("no command runs on it"), "{line}");
+        let stood = || {
+            let history = shared.latencies.history(Event::Stuck);
+            history.map_or(Duration::ZERO, |history| {
+                Duration::from_millis(history.longest)
+            })
+        };
+        let before = stood();
+        assert!(before >= STUCK);
+        let named = Instant::now();
+        thread::sleep(Duration::from_millis(20));
         assert_eq!(watched.look(&shared), None, "once");
         assert_eq!(shared.threads.next(), 0, "clients gather there");
         shared.threads.look(&mut Judge::default());
         assert_eq!(shared.threads.next(), 1);
+        let until_release = named.elapsed();
         release.send(()).expect("the thread waits for it");
         let mut line = None;
         while line.is_none() {
@@ -488,6 +502,8 @@ mod tests {
         }
         assert_eq!(line.as_deref(), Some("thread tremula-0 turns again"));
         assert_eq!(shared.threads.next(), 0);
+        // Beats are in whole milliseconds.
+        assert!(stood() + Duration::from_millis(2) >= before + until_release);
         drop(workers);
         for _ in 0..2 {
             finished.recv_timeout(PATIENCE).expect("the workers end");

@@ -157,6 +157,16 @@ fn add(bytes: i64) {
     }
 }
 
+/// The name of the program's allocator, if it is known: `mimalloc` with the feature of that name.
+#[must_use]
+pub const fn name() -> Option<&'static str> {
+    if cfg!(feature = "mimalloc") {
+        Some("mimalloc")
+    } else {
+        None
+    }
+}
+
 /// Gives memory that the calling thread has freed back to the system, as far as whole pages of it
 /// are free. Allocators keep it for the thread otherwise, until that thread allocates again. Looks
 /// at all pages of the thread.

@@ -7,7 +7,7 @@ use super::{Context, Failure, Next, Outcome, describe};
 use crate::figures::MemoryNow;
 use crate::resp::{Arguments, number};
 use tremula_store::{INLINE_BYTES, Key, Part};
-use tremula_sync::counting_allocator::give_back;
+use tremula_sync::counting_allocator::{self, give_back};
 
 /// What an entry takes besides long bytes: two slots of 24 bytes in a leaf that is about three
 /// quarters full.
@@ -135,7 +135,7 @@ fn stats(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
         .map(|database| database.len())
         .sum();
     let overhead = now.used.saturating_sub(now.dataset());
-    let per_key = now.dataset() / (keys as u64).max(1);
+    let per_key = now.dataset().checked_div(keys as u64).unwrap_or(0);
     let share = now.dataset() as f64 * 100.0 / now.used.max(1) as f64;
     let whole = [
         ("peak.allocated", now.peak),
@@ -207,8 +207,9 @@ fn doctor(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
 
 fn malloc_stats(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     let now = MemoryNow::new(context.server);
+    let allocator = counting_allocator::name().unwrap_or("unknown");
     let text = format!(
-        "The allocator is mimalloc, which keeps no statistics in this build. Counted around it:\n\
+        "Allocator: {allocator}. It is not asked for statistics. Counted around it:\n\
          allocated: {}\npeak: {}\nresident: {}\noutside of it: {}\n",
         now.used, now.peak, now.resident, now.regions
     );

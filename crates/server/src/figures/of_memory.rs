@@ -51,7 +51,7 @@ impl MemoryNow {
         self.resident as f64 / self.used.max(1) as f64
     }
 
-    /// What is neither in a part that is counted apart.
+    /// What is in none of buffers, cursors and slow log, so keys, rows and messages for the most.
     pub(crate) fn dataset(&self) -> u64 {
         let parts = self.buffers + self.cursors + self.slowlog;
         self.used.saturating_sub(parts)
@@ -183,7 +183,7 @@ pub(super) const FIGURES: &[Definition] = &[
         "mem_allocator",
         "allocator",
         (Text, Unit::None),
-        "The allocator",
-        |_| Some("mimalloc".into()),
+        "The allocator, if the server knows it",
+        |_| counting_allocator::name().map(Value::from),
     ),
 ];

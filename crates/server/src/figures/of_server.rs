@@ -485,7 +485,8 @@ pub(super) const FIGURES: &[Definition] = &[
         Section::Persistence,
         "log_last_effect",
         "log_last_effect",
-        COUNT,
+        // A number that others name, so that CONFIG RESETSTAT must not begin anew with it.
+        NUMBER,
         "The number of the last effect",
         |now| {
             now.server.persistence.as_ref()?;
@@ -496,7 +497,7 @@ pub(super) const FIGURES: &[Definition] = &[
         Section::Persistence,
         "log_durable_effect",
         "log_durable_effect",
-        COUNT,
+        NUMBER,
         "The number of the last effect that is on the disk",
         |now| Some(now.server.store.log()?.durable().get().into()),
     ),
