@@ -308,7 +308,7 @@ impl Connection {
         let encrypted = self.stream.unsent();
         let buffers = Buffers {
             unread: self.input.len() - self.consumed,
-            input: self.input.capacity() + self.stream.held(),
+            input: self.input.capacity() + self.stream.held() + self.parser.grown(),
             kept: self.kept.as_ref().map_or(0, |kept| kept.bytes),
             unsent: self.output.len() + encrypted,
             output: self.output.capacity() + encrypted,
@@ -398,6 +398,10 @@ impl Connection {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.rest();
+                    // The room for what did not come stays behind an unfinished command.
+                    if self.input.capacity() > 0 {
+                        self.publish();
+                    }
                     // With TLS, much may have come and been no part of a command.
                     if self.turn.spend_bytes(READ_SIZE) {
                         self.give_way().await;

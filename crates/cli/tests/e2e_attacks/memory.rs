@@ -584,3 +584,42 @@ fn flags_are_checked() {
         );
     }
 }
+
+/// What an unfinished command holds counts as its client's: the room for what did not come, which
+/// may be as large as what came, and the places of its arguments, which are longer than short
+/// arguments.
+#[test]
+fn what_an_unfinished_command_holds_is_shown() {
+    const CLIENTS: u64 = 8;
+    const MARGIN: u64 = 1 << 20;
+    let pieces = [&b"$1000\r\n"[..], &[b'x'; 1000], b"\r\n"];
+    let long = [&b"*250\r\n"[..]]
+        .into_iter()
+        .chain(pieces.into_iter().cycle().take(3 * 249));
+    let long: Vec<_> = long.map(<[u8]>::to_vec).collect();
+    let short = [b"*200000\r\n".to_vec(), b"$0\r\n\r\n".repeat(150_000)].to_vec();
+    for (pieces, least) in [(long, 400_000), (short, 150_000 * (6 + 16))] {
+        let server = Server::tremula(&["--threads", "2"]);
+        let mut client = server.connect();
+        let used = info(&mut client, "used_memory");
+        let shown = info(&mut client, "used_memory_buffers");
+        let senders: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let mut sender = server.connect();
+                pieces.iter().for_each(|piece| sender.send(piece));
+                sender
+            })
+            .collect();
+        let (mut more_used, mut more_shown) = (0, 0);
+        eventually("all that is held is shown", || {
+            more_used = info(&mut client, "used_memory").saturating_sub(used);
+            more_shown = info(&mut client, "used_memory_buffers").saturating_sub(shown);
+            more_used >= CLIENTS * least && more_shown + MARGIN >= more_used
+        });
+        assert!(
+            more_shown <= more_used + MARGIN,
+            "{more_shown} of {more_used} bytes"
+        );
+        drop(senders);
+    }
+}

@@ -203,6 +203,12 @@ impl RequestParser {
         self.max_argument = bytes;
     }
 
+    /// The bytes that are allocated for the present request, beyond those that stay for the next.
+    pub(crate) fn grown(&self) -> usize {
+        let spans = self.spans.capacity().saturating_sub(KEPT_SPANS);
+        spans * size_of::<Span>() + self.words.capacity()
+    }
+
     /// The bytes that are allocated.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn held(&self) -> usize {
