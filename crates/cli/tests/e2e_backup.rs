@@ -21,11 +21,6 @@ impl Drop for Ends<'_> {
     }
 }
 
-fn kept(directory: &Path, arguments: &[&str]) -> Server {
-    let directory = directory.to_str().expect("a path of text");
-    Server::tremula(&[&["--dir", directory], arguments].concat())
-}
-
 fn tremula(arguments: &[&str], paths: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
     command.arg(arguments[0]).args(paths).args(&arguments[1..]);
@@ -80,7 +75,7 @@ fn a_backup_of_a_running_server_has_all_that_was_acknowledged() {
     const BACKUPS: usize = 3;
     let directory = tempfile::tempdir().expect("a directory");
     let arguments = ["--durability", "always", "--snapshot-every", "0"];
-    let server = kept(&directory.path().join("live"), &arguments);
+    let server = Server::kept(&directory.path().join("live"), &arguments);
     let ends = AtomicBool::new(false);
     let acknowledged: Vec<_> = (0..CLIENTS)
         .map(|_| std::sync::atomic::AtomicU64::new(0))
@@ -132,7 +127,7 @@ fn a_backup_of_a_running_server_has_all_that_was_acknowledged() {
                 told.contains(" is a backup of ") && told.contains("checked"),
                 "{told}"
             );
-            let copy = kept(&target, &[]);
+            let copy = Server::kept(&target, &[]);
             let there = contents(&mut copy.connect());
             for (client, least) in least.into_iter().enumerate() {
                 let halves = ["a", "b"].map(|half| number_of(&there, &format!("{half}{client}")));
@@ -161,7 +156,7 @@ fn every_kept_state_is_restored() {
     let place = tempfile::tempdir().expect("a directory");
     let live = place.path().join("live");
     let arguments = ["--durability", "always", "--log-keep", "1h"];
-    let mut server = kept(&live, &arguments);
+    let mut server = Server::kept(&live, &arguments);
     let mut client = server.connect();
     assert_eq!(
         client.text("config get log-keep"),
@@ -192,7 +187,7 @@ fn every_kept_state_is_restored() {
             told.contains("serve it with: tremula serve --dir"),
             "{told}"
         );
-        let restored = kept(&target, &[]);
+        let restored = Server::kept(&target, &[]);
         let mut client = restored.connect();
         assert_eq!(&contents(&mut client), expected, "{from:?} {to:?}");
         // It goes on from there.
@@ -229,7 +224,7 @@ fn every_kept_state_is_restored() {
 fn what_cannot_be_copied_is_refused_with_the_reason() {
     let place = tempfile::tempdir().expect("a directory");
     let at = |name: &str| place.path().join(name);
-    let server = kept(&at("live"), &["--durability", "always"]);
+    let server = Server::kept(&at("live"), &["--durability", "always"]);
     let mut client = server.connect();
     for number in 0..3 {
         assert_eq!(client.text(&format!("set key {number}")), "+OK\r\n");
@@ -272,7 +267,7 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
             && warning.contains("is damaged at offset"),
         "{warning}"
     );
-    let copy = kept(&at("one"), &[]);
+    let copy = Server::kept(&at("one"), &[]);
     assert_eq!(copy.connect().text("get key"), "$1\r\n2\r\n");
     // A log that has lost a byte.
     let log = at("live").join("log");
@@ -292,7 +287,7 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
 fn the_manager_of_services_hears_of_a_start_and_an_end() {
     let place = tempfile::tempdir().expect("a directory");
     let live = place.path().join("live");
-    let server = kept(&live, &["--durability", "always"]);
+    let server = Server::kept(&live, &["--durability", "always"]);
     let mut client = server.connect();
     assert_eq!(client.text("set a b"), "+OK\r\n");
     assert_eq!(client.text("save"), "+OK\r\n");

@@ -14,11 +14,6 @@ use support::{Server, eventually, failure};
 /// Kills of the ordinary run, and of a deep one.
 const KILLS: [u64; 2] = [20, 500];
 
-fn kept(directory: &Path, arguments: &[&str]) -> Server {
-    let directory = directory.to_str().expect("a path of text");
-    Server::tremula(&[&["--dir", directory], arguments].concat())
-}
-
 fn get(client: &mut Connection, key: &str) -> Option<Vec<u8>> {
     let reply = client.call(&["get", key]);
     (reply != b"$-1\r\n").then(|| bulk(&reply))
@@ -67,7 +62,7 @@ fn keys_are_there_after_an_orderly_end_and_after_a_kill() {
             &[]
         };
         let arguments = [&["--engine", engine, "--durability", "always"], cache].concat();
-        let mut server = kept(directory.path(), &arguments);
+        let mut server = Server::kept(directory.path(), &arguments);
         let mut client = server.connect();
         assert_eq!(contents(&mut client), expected, "round {round}");
         let long = "x".repeat(3000);
@@ -131,7 +126,7 @@ fn what_is_acknowledged_survives_kills() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut total = 0;
     for kill in 0..KILLS[usize::from(is_deep)] {
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
         for (number_of, acknowledged) in acknowledged.iter().enumerate() {
             let [one, other] =
@@ -201,7 +196,7 @@ fn write_until_killed(
 #[test]
 fn snapshots_and_durability_are_asked_for() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut server = kept(directory.path(), &[]);
+    let mut server = Server::kept(directory.path(), &[]);
     let mut client = server.connect();
     let began = client.text("lastsave");
     assert_eq!(figure(&mut client, "aof_enabled"), "1");
@@ -228,6 +223,10 @@ fn snapshots_and_durability_are_asked_for() {
     assert_eq!(client.text("incr n"), ":1\r\n");
     assert_eq!(client.text("waitaof 1 0 0"), "*2\r\n:1\r\n:0\r\n");
     let last = figure(&mut client, "log_last_effect");
+    assert_eq!(figure(&mut client, "log_durable_effect"), last);
+    // These numbers go on, whatever is counted anew.
+    assert_eq!(client.text("config resetstat"), "+OK\r\n");
+    assert_eq!(figure(&mut client, "log_last_effect"), last);
     assert_eq!(figure(&mut client, "log_durable_effect"), last);
     // There are no replicas.
     assert_eq!(client.text("waitaof 1 1 20"), "*2\r\n:1\r\n:0\r\n");
@@ -271,7 +270,7 @@ fn snapshots_and_durability_are_asked_for() {
     assert_eq!(client.text("incr n"), ":4\r\n");
     server.signal("KILL");
     server.wait();
-    let server = kept(directory.path(), &[]);
+    let server = Server::kept(directory.path(), &[]);
     assert_eq!(number(&mut server.connect(), "n"), 4);
 }
 
@@ -279,7 +278,7 @@ fn snapshots_and_durability_are_asked_for() {
 #[test]
 fn snapshots_follow_the_log() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = kept(directory.path(), &["--snapshot-every", "4kb"]);
+    let server = Server::kept(directory.path(), &["--snapshot-every", "4kb"]);
     let mut client = server.connect();
     for _ in 0..3 {
         assert_eq!(
@@ -343,7 +342,7 @@ fn refusal(directory: &Path, arguments: &[&str]) -> String {
 #[test]
 fn a_directory_that_cannot_be_used_is_refused_with_the_reason() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = kept(directory.path(), &["--durability", "always"]);
+    let server = Server::kept(directory.path(), &["--durability", "always"]);
     let mut client = server.connect();
     assert_eq!(client.text("set a b"), "+OK\r\n");
     let text = refusal(directory.path(), &[]);
@@ -377,6 +376,6 @@ fn a_directory_that_cannot_be_used_is_refused_with_the_reason() {
     assert!(text.contains("tremula log check"), "{text}");
     bytes[20] ^= 1;
     std::fs::write(&segment, &bytes).expect("as it was");
-    let server = kept(directory.path(), &[]);
+    let server = Server::kept(directory.path(), &[]);
     assert_eq!(get(&mut server.connect(), "a"), Some(b"b".to_vec()));
 }

@@ -4,7 +4,6 @@ mod support;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -14,11 +13,6 @@ use support::resp::{Connection, encode};
 
 /// Kills of the ordinary run, and of a deep one.
 const KILLS: [u64; 2] = [8, 200];
-
-fn kept(directory: &Path, arguments: &[&str]) -> Server {
-    let directory = directory.to_str().expect("a path of text");
-    Server::tremula(&[&["--dir", directory], arguments].concat())
-}
 
 const TABLES: [&str; 5] = ["set", "ordered", "bag", "twice", "packed"];
 
@@ -104,7 +98,7 @@ fn tables_are_there_after_orderly_ends_and_kills() {
     let mut random = StdRng::seed_from_u64(23);
     let mut rows = 0;
     for round in 0..6 {
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
         assert_eq!(seen(&mut client), seen(&mut model), "round {round}");
         rows += ask(&mut model, "ETS.INFO  bag  size").parse().unwrap_or(0);
@@ -137,7 +131,7 @@ fn who_owned_tables_is_gone_after_a_kill_and_its_heirs_are_asked() {
     let files = files.path().to_str().expect("a path of text");
     let arguments = ["--durability", "always", "--table-directory", files];
     for end in ["KILL", "TERM"] {
-        let mut server = kept(directory.path(), &arguments);
+        let mut server = Server::kept(directory.path(), &arguments);
         let mut client = server.connect();
         check(
             &mut client,
@@ -167,7 +161,7 @@ fn who_owned_tables_is_gone_after_a_kill_and_its_heirs_are_asked() {
         );
         server.signal(end);
         assert_eq!(server.wait().success(), end == "TERM");
-        let mut server = kept(directory.path(), &arguments);
+        let mut server = Server::kept(directory.path(), &arguments);
         let mut client = server.connect();
         check(
             &mut client,
@@ -190,7 +184,7 @@ fn who_owned_tables_is_gone_after_a_kill_and_its_heirs_are_asked() {
         assert_eq!(ask(&mut client, "ETS.ALL"), "[stays]");
         server.signal("KILL");
         server.wait();
-        let server = kept(directory.path(), &arguments);
+        let server = Server::kept(directory.path(), &arguments);
         let mut client = server.connect();
         check(
             &mut client,
@@ -209,7 +203,7 @@ fn rows_that_are_acknowledged_survive_kills() {
     let acknowledged: Vec<AtomicU64> = (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
     let mut random = StdRng::seed_from_u64(7);
     for kill in 0..KILLS[usize::from(is_deep)] {
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
         ask(&mut client, "ETS.NEW  t  ordered_set");
         ask(&mut client, "ETS.NEW  counts");

@@ -121,7 +121,7 @@ not imported: functions
 
 /// Everything in a directory, as a server shows it.
 fn served(directory: &Path) -> Contents {
-    let server = Server::tremula(&["--dir", path(directory)]);
+    let server = Server::kept(directory, &[]);
     contents(&mut server.connect())
 }
 
@@ -249,7 +249,7 @@ fn what_is_damaged_imports_nothing() {
     );
     // A directory that is in use.
     std::fs::write(&file, &whole).expect("as it was");
-    let _server = Server::tremula(&["--dir", path(&into)]);
+    let _server = Server::kept(&into, &[]);
     let told = refused(&["import", path(&into), path(&file)]);
     assert!(told.contains("is in use by process"), "{told}");
 }
@@ -268,17 +268,13 @@ fn what_is_exported_can_be_loaded() {
     fill(&redis, &expected);
     redis.connect().text("rpush list a b");
     let url = format!("redis://127.0.0.1:{}", redis.port());
-    done(&["import", path(&at("store")), "--from", &url]);
+    let store = at("store");
+    done(&["import", path(&store), "--from", &url]);
     for format in ["tsv", "csv", "jsonl"] {
         let file = at(&format!("keys.{format}"));
-        let (out, errors) = done(&[
-            "export",
-            path(&at("store")),
-            "--format",
-            format,
-            "--output",
-            path(&file),
-        ]);
+        let from_directory = ["export", path(&store), "--format", format];
+        let into_file = [&from_directory[..], &["--output", path(&file)]].concat();
+        let (out, errors) = done(&into_file);
         assert_eq!((&*out, &*errors), ("", "exported 3000 keys\n"));
         let lines = std::fs::read_to_string(&file).expect("text");
         assert_eq!(lines.lines().count(), 3000);
@@ -293,14 +289,7 @@ fn what_is_exported_can_be_loaded() {
         let server = Server::tremula(&[&["--load", path(&file)], value].concat());
         assert!(contents(&mut server.connect()) == expected, "{format}");
         // Twice onto one file is refused.
-        let told = refused(&[
-            "export",
-            path(&at("store")),
-            "--format",
-            format,
-            "--output",
-            path(&file),
-        ]);
+        let told = refused(&into_file);
         assert!(told.contains("File exists"), "{told}");
         let url = format!("redis://127.0.0.1:{}", server.port());
         let (out, errors) = done(&["export", "--from", &url, "--format", format]);

@@ -1,5 +1,7 @@
 //! A store with a log is, when it is opened again, what it was.
 
+mod support;
+
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use support::{new_folder, new_log, open};
 use tremula_log::{Batch, Config as LogConfig, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
     CacheSettings, DATABASES, Direction, Engine, EvictionSettings, Folder, Key, KeyRange,
-    LEAST_CACHE, Lifetime, OpenError, Policy, RecoverError, Recovered, Store, StoreConfig,
+    LEAST_CACHE, Lifetime, OpenError, Policy, RecoverError, Store, StoreConfig,
     Strategy as Shards, Update, Value,
 };
 
@@ -24,16 +26,6 @@ fn key(number: u8) -> Key {
 
 fn value(bytes: &[u8]) -> Value {
     Value::from(bytes)
-}
-
-fn open(config: &StoreConfig, log: &Arc<dyn Log>, folder: &Folder) -> (Store, Recovered) {
-    Store::recover(config, Arc::clone(log), folder, &mut |_| ()).expect("what was written is whole")
-}
-
-fn new_folder() -> (TempDir, Folder) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let folder = Folder::new(directory.path());
-    (directory, folder)
 }
 
 /// Every key of every database, with the bytes of its value.
@@ -179,7 +171,7 @@ proptest! {
         is_cached: bool,
     ) {
         let (_directory, folder) = new_folder();
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let log = new_log();
         let config = config(engine, is_cached);
         let (store, _) = open(&config, &log, &folder);
         for (database, operation) in &operations {
@@ -210,7 +202,7 @@ fn what_threads_write_at_once_is_there_again() {
     const WRITES: u32 = 3_000;
     for (round, engine) in (0..ROUNDS).flat_map(|round| ENGINES.map(|engine| (round, engine))) {
         let (_directory, folder) = new_folder();
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let log = new_log();
         let config = StoreConfig::new(engine);
         let (store, _) = open(&config, &log, &folder);
         let is_over = AtomicBool::new(false);
@@ -288,7 +280,7 @@ fn write_at_random(store: &Store, writer: u32, writes: u32) {
 fn the_log_has_the_order_of_the_effects() {
     for engine in ENGINES {
         let (_directory, folder) = new_folder();
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let log = new_log();
         let (store, _) = open(&StoreConfig::new(engine), &log, &folder);
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -329,7 +321,7 @@ fn count_of(value: &Value) -> u64 {
 fn a_snapshot_and_the_log_behind_it_make_a_whole() {
     for is_cached in [false, true] {
         let (_directory, folder) = new_folder();
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let log = new_log();
         let config = config(Engine::Aspen, is_cached).eviction(None);
         let (store, _) = open(&config, &log, &folder);
         let at = |number: u32| Key::from(format!("{number:08}").as_bytes());
@@ -375,7 +367,7 @@ fn a_snapshot_and_the_log_behind_it_make_a_whole() {
 fn no_beginning_of_the_log_has_half_of_a_step() {
     for engine in ENGINES {
         let (_directory, folder) = new_folder();
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let log = new_log();
         let config = StoreConfig::new(engine);
         let (store, _) = open(&config, &log, &folder);
         thread::scope(|scope| {
@@ -432,7 +424,7 @@ fn no_beginning_of_the_log_has_half_of_a_step() {
 #[test]
 fn a_damaged_snapshot_is_never_taken_for_a_whole_one() {
     let (directory, folder) = new_folder();
-    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let log = new_log();
     let config = StoreConfig::new(Engine::Aspen);
     let (store, _) = open(&config, &log, &folder);
     for number in 0..12 {
@@ -553,7 +545,7 @@ fn an_unfinished_snapshot_is_not_looked_at() {
     let (directory, folder) = new_folder();
     let unfinished = Path::new("snapshot.unfinished");
     std::fs::write(directory.path().join(unfinished), b"TREMSNAP").expect("a file");
-    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let log = new_log();
     let (store, recovered) = open(&StoreConfig::new(Engine::Aspen), &log, &folder);
     assert!(recovered.snapshot.is_none() && recovered.damaged.is_empty());
     store.save(&folder).expect("a snapshot in its place");
@@ -674,7 +666,7 @@ fn a_disk_that_fails_ends_writing() {
 #[test]
 fn what_the_cache_has_evicted_stays_evicted() {
     let (_directory, folder) = new_folder();
-    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let log = new_log();
     let config = config(Engine::Aspen, true).eviction(None);
     let (store, _) = open(&config, &log, &folder);
     for number in 0..60 {

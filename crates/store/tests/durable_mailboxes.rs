@@ -1,5 +1,7 @@
 //! The mailboxes of a store with a log that are kept, and their messages.
 
+mod support;
+
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -8,26 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use tempfile::TempDir;
-use tremula_log::{Log, MemoryLog};
+use support::{new_folder, new_log};
+use tremula_log::Log;
 use tremula_mailbox::{Config, Mode};
 use tremula_store::{Engine, Folder, Lease, NotSent, Post, Store, StoreConfig, Value};
 use tremula_table::{Access, BadArgument, Options, Term};
 
 fn open(log: &Arc<dyn Log>, folder: &Folder) -> Store {
     let config = StoreConfig::new(Engine::Aspen);
-    let opened = Store::recover(&config, Arc::clone(log), folder, &mut |_| ());
-    opened.expect("what was written is whole").0
-}
-
-fn new_log() -> Arc<dyn Log> {
-    Arc::new(MemoryLog::new())
-}
-
-fn new_folder() -> (TempDir, Folder) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let folder = Folder::new(directory.path());
-    (directory, folder)
+    support::open(&config, log, folder).0
 }
 
 /// What is ready at once.

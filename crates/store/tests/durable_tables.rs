@@ -1,34 +1,22 @@
 //! The tables of a store with a log are, when it is opened again, what they were.
 
+mod support;
+
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use tempfile::TempDir;
+use support::{new_folder, new_log};
 use tremula_log::{Batch, Log, MemoryLog, Sequence};
 use tremula_mailbox::{Config, Mode};
 use tremula_store::{Engine, Folder, Recovered, Store, StoreConfig, Table};
 use tremula_table::term::Bounds;
 use tremula_table::{Access, BadArgument, Kind, MatchSpec, Options, Outcome, Term};
 
-fn open_with(config: &StoreConfig, log: &Arc<dyn Log>, folder: &Folder) -> (Store, Recovered) {
-    Store::recover(config, Arc::clone(log), folder, &mut |_| ()).expect("what was written is whole")
-}
-
 fn open(log: &Arc<dyn Log>, folder: &Folder) -> (Store, Recovered) {
-    open_with(&StoreConfig::new(Engine::Aspen), log, folder)
-}
-
-fn new_log() -> Arc<dyn Log> {
-    Arc::new(MemoryLog::new())
-}
-
-fn new_folder() -> (TempDir, Folder) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let folder = Folder::new(directory.path());
-    (directory, folder)
+    support::open(&StoreConfig::new(Engine::Aspen), log, folder)
 }
 
 fn term(text: &str) -> Term {

@@ -11,7 +11,7 @@ pub(crate) mod wire;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,6 +38,12 @@ impl Server {
     pub(crate) fn tremula(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
         Self::of(command.args(["serve", "--port", "0"]).args(arguments))
+    }
+
+    /// The same on a directory that keeps what it stores.
+    pub(crate) fn kept(directory: &Path, arguments: &[&str]) -> Self {
+        let directory = directory.to_str().expect("a path of text");
+        Self::tremula(&[&["--dir", directory], arguments].concat())
     }
 
     /// Starts a server by a command of any kind and waits until it says that it is ready.
