@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use support::Server;
@@ -12,18 +11,17 @@ use support::resp::{Connection, bulk, elements, encode};
 /// Kills of the ordinary run, and of a deep one.
 const KILLS: [usize; 2] = [5, 100];
 
-fn kept(directory: &Path, arguments: &[&str]) -> Server {
-    let directory = directory.to_str().expect("a path of text");
-    Server::tremula(&[&["--dir", directory], arguments].concat())
-}
-
 /// Receives all messages that are there.
 fn receive_all(client: &mut Connection, name: &str) -> Vec<String> {
     let reply = client.call(&["mailbox.recv", name, "count", "1000000", "block", "1"]);
     if reply == b"*-1\r\n" {
         return Vec::new();
     }
-    let messages = elements(&reply).into_iter();
+    messages(&reply)
+}
+
+fn messages(reply: &[u8]) -> Vec<String> {
+    let messages = elements(reply).into_iter();
     let text = |message: Vec<u8>| String::from_utf8(bulk(&message)).expect("text");
     messages.map(text).collect()
 }
@@ -32,7 +30,7 @@ fn receive_all(client: &mut Connection, name: &str) -> Vec<String> {
 fn messages_are_there_after_orderly_ends_and_kills() {
     let directory = tempfile::tempdir().expect("a directory");
     for end in ["TERM", "KILL", "KILL", "TERM"] {
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
         check(
             &mut client,
@@ -62,7 +60,7 @@ fn messages_are_there_after_orderly_ends_and_kills() {
         }
         server.signal(end);
         server.wait();
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
         assert_eq!(client.text("mailbox.list"), "*1\r\n$4\r\njobs\r\n");
         let full = client.text("mailbox.send jobs more");
@@ -78,7 +76,7 @@ fn messages_are_there_after_orderly_ends_and_kills() {
         );
         server.signal(end);
         server.wait();
-        let mut server = kept(directory.path(), &[]);
+        let mut server = Server::kept(directory.path(), &[]);
         let mut client = server.connect();
         check(
             &mut client,
@@ -93,7 +91,7 @@ fn messages_are_there_after_orderly_ends_and_kills() {
 #[test]
 fn a_durable_mailbox_inherits_over_a_kill() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut server = kept(directory.path(), &["--durability", "always"]);
+    let mut server = Server::kept(directory.path(), &["--durability", "always"]);
     let (mut client, mut other) = (server.connect(), server.connect());
     check(
         &mut client,
@@ -110,7 +108,7 @@ fn a_durable_mailbox_inherits_over_a_kill() {
     assert_eq!(ask(&mut other, "WAITAOF  1  0  0"), "*2\r\n:1\r\n:0");
     server.signal("KILL");
     server.wait();
-    let server = kept(directory.path(), &[]);
+    let server = Server::kept(directory.path(), &[]);
     let mut client = server.connect();
     check(
         &mut client,
@@ -132,20 +130,24 @@ fn a_durable_mailbox_inherits_over_a_kill() {
     );
 }
 
-/// Clients send with `always` until the server is killed: what was acknowledged is there once, in
-/// the order of each client, and of each pair that is sent by one command both.
+/// Clients send with `always` until the server is killed, while another one receives and waits
+/// until that is on the disk, too. What was sent and acknowledged is there once, in the order of
+/// each client, and of each pair that is sent by one command both: either it was received, or it is
+/// left. What was received is not there again, except for what was received last, if the wait for
+/// the disk was cut off.
 #[test]
 fn messages_that_are_acknowledged_survive_kills() {
     const CLIENTS: usize = 3;
     let is_deep = std::env::var_os("TREMULA_DEEP").is_some();
     let directory = tempfile::tempdir().expect("a directory");
-    let mut total = 0;
+    let (mut total, mut total_received) = (0, 0);
     for kill in 0..KILLS[usize::from(is_deep)] {
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
         ask(&mut client, "MAILBOX.NEW  m  DURABLE");
         assert_eq!(receive_all(&mut client, "m"), [""; 0]);
-        let acknowledged: Vec<usize> = thread::scope(|scope| {
+        let (acknowledged, received) = thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive_until_killed(&mut client));
             let senders: Vec<_> = (0..CLIENTS)
                 .map(|number| {
                     let mut client = server.connect();
@@ -156,34 +158,51 @@ fn messages_that_are_acknowledged_survive_kills() {
             server.signal("KILL");
             server.wait();
             let acknowledged = senders.into_iter().map(|sender| sender.join());
-            acknowledged.map(|sent| sent.expect("a sender")).collect()
+            let acknowledged = acknowledged.map(|sent| sent.expect("a sender"));
+            let acknowledged: Vec<usize> = acknowledged.collect();
+            (acknowledged, receiver.join().expect("a receiver"))
         });
-        let mut server = kept(directory.path(), &["--durability", "always"]);
+        let mut server = Server::kept(directory.path(), &["--durability", "always"]);
         let mut client = server.connect();
-        let all = receive_all(&mut client, "m");
+        let left = receive_all(&mut client, "m");
         for (number, acknowledged) in acknowledged.iter().enumerate() {
-            let its = all.iter().filter_map(|message| {
-                let (sender, message) = message.split_once('/')?;
-                (sender == number.to_string()).then(|| message.parse().expect("a number"))
-            });
-            let its: Vec<usize> = its.collect();
-            assert_eq!(its, (0..its.len()).collect::<Vec<_>>(), "kill {kill}");
+            let its = |messages: &[String]| -> Vec<usize> {
+                let its = messages.iter().filter_map(|message| {
+                    let (sender, message) = message.split_once('/')?;
+                    (sender == number.to_string()).then(|| message.parse().expect("a number"))
+                });
+                its.collect()
+            };
+            let (surely, last, left) = (its(&received.surely), its(&received.last), its(&left));
+            let before = [&surely[..], &last].concat();
+            assert!(before.iter().copied().eq(0..before.len()), "kill {kill}");
+            let first = left.first().copied().unwrap_or(before.len());
             assert!(
-                its.len().is_multiple_of(2),
-                "half of a command, kill {kill}"
+                (surely.len()..=before.len()).contains(&first),
+                "kill {kill}: {first} is there, {} were received, the last {} of them perhaps",
+                before.len(),
+                last.len()
             );
-            let there = its.len() / 2;
+            let there = first + left.len();
+            assert!(left.iter().copied().eq(first..there), "kill {kill}");
+            assert!(there.is_multiple_of(2), "half of a command, kill {kill}");
             assert!(
-                there == *acknowledged || there == acknowledged + 1,
-                "kill {kill}: {acknowledged} were acknowledged, {there} are there"
+                there / 2 == *acknowledged || there / 2 == acknowledged + 1,
+                "kill {kill}: {acknowledged} were acknowledged, {} were there",
+                there / 2
             );
             total += acknowledged;
+            total_received += surely.len();
         }
         assert_eq!(ask(&mut client, "WAITAOF  1  0  0"), "*2\r\n:1\r\n:0");
         server.signal("KILL");
         server.wait();
     }
     assert!(total > 20, "{total} commands are too few to tell");
+    assert!(
+        total_received > 20,
+        "{total_received} messages are too few to tell"
+    );
 }
 
 /// Sends pairs until the connection ends. Returns how many were acknowledged.
@@ -197,6 +216,34 @@ fn send_until_killed(client: &mut Connection, number: usize) -> usize {
         }
     }
     unreachable!("the server ends")
+}
+
+/// What a client has received.
+#[derive(Default)]
+struct Received {
+    /// What the server will not deliver again.
+    surely: Vec<String>,
+    /// What was received behind that.
+    last: Vec<String>,
+}
+
+/// Receives a few messages at a time, until the connection ends.
+fn receive_until_killed(client: &mut Connection) -> Received {
+    const FEW: &str = "5";
+    let mut received = Received::default();
+    loop {
+        client.send(&encode(&["mailbox.recv", "m", "count", FEW, "block", "0"]));
+        let Some(reply) = client.reply_or_end() else {
+            return received;
+        };
+        received.last = messages(&reply);
+        client.send(&encode(&["waitaof", "1", "0", "0"]));
+        let Some(reply) = client.reply_or_end() else {
+            return received;
+        };
+        assert_eq!(reply, b"*2\r\n:1\r\n:0\r\n");
+        received.surely.append(&mut received.last);
+    }
 }
 
 #[test]
