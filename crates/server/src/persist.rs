@@ -480,11 +480,33 @@ mod tests {
         assert!(begins(AGAIN).is_none(), "the log has not grown since");
     }
 
-    /// Fails if the right to make a snapshot is free before the outcome of the last one is noted,
-    /// or if somebody who finds it free trusts what he knew before.
+    /// Fails if the right to make a snapshot is free before the outcome of the last one is noted:
+    /// this thread keeps that from being noted, and looks meanwhile.
+    #[test]
+    fn the_right_to_save_is_held_until_the_outcome_is_noted() {
+        const LOOKS: usize = 50;
+        let directory = tempfile::tempdir().expect("a directory");
+        let (persistence, store) = due(directory.path());
+        std::fs::remove_dir_all(directory.path()).expect("a directory");
+        let saving = persistence.begin_save().expect("the right");
+        std::thread::scope(|scope| {
+            let last = persistence.last.lock().expect("no panic");
+            let saver = scope.spawn(|| saving.run(&store));
+            for _ in 0..LOOKS {
+                std::thread::sleep(Duration::from_millis(1));
+                assert!(persistence.is_saving());
+            }
+            drop(last);
+            let saved = saver.join().expect("no panic");
+            assert!(saved.is_err(), "its directory is gone");
+        });
+        assert!(!persistence.is_saving() && persistence.last_save().failed.is_some());
+    }
+
+    /// Fails if somebody who finds the right free trusts what he saw before.
     #[test]
     fn no_attempt_begins_just_after_one_has_failed() {
-        const ROUNDS: usize = 300;
+        const ROUNDS: usize = 100;
         let directory = tempfile::tempdir().expect("a directory");
         let (persistence, store) = due(directory.path());
         std::fs::remove_dir_all(directory.path()).expect("a directory");

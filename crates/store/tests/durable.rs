@@ -14,8 +14,8 @@ use support::{new_folder, new_log, open};
 use tremula_log::{Batch, Config as LogConfig, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
     CacheSettings, DATABASES, Direction, Engine, EvictionSettings, Folder, Key, KeyRange,
-    LEAST_CACHE, Lifetime, OpenError, Policy, RecoverError, Store, StoreConfig,
-    Strategy as Shards, Update, Value,
+    LEAST_CACHE, Lifetime, OpenError, Policy, RecoverError, Store, StoreConfig, Strategy as Shards,
+    Update, Value,
 };
 
 const ENGINES: [Engine; 3] = [Engine::Aspen, Engine::BTree, Engine::CaTree];

@@ -144,7 +144,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "        let saved = store.save(&persistence.folder);\n",
         replacement: "        let saved = store.save(&persistence.folder);\n        persistence.is_saving.store(false, SeqCst);\n",
         why: "Another snapshot may begin before it is noted that this one failed.",
-        checker: unit("just_after_one_has_failed"),
+        checker: unit("until_the_outcome_is_noted"),
         hangs: false,
     },
     Mutant {
