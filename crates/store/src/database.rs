@@ -4,6 +4,7 @@ use crate::deadlines::{Deadlines, Timed};
 use crate::effects::Effects;
 use crate::effects::record::What;
 use crate::{Expiry, Key, Value};
+use std::cell::LazyCell;
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transactional, Update};
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -135,13 +136,19 @@ impl Database {
     ) {
         let before = out.len();
         let mut wanted = limit;
+        // One look at the clock, and none if no key expires.
+        let now = LazyCell::new(Expiry::now);
+        let is_alive = |value: &Value| {
+            let expiry = value.expiry();
+            expiry.is_none_or(|expiry| expiry > *now || !self.expires.load(Relaxed))
+        };
         loop {
             self.index.scan(range, direction, wanted, out);
             let copied = out.len() - before;
             let mut at = 0;
             out.retain(|(_, value)| {
                 at += 1;
-                at <= before || self.is_alive(value)
+                at <= before || is_alive(value)
             });
             // Seldom: some had expired. All anew, with more, so that the entries are of one moment.
             let is_short = out.len() - before < limit.min(copied);
@@ -361,7 +368,7 @@ impl Database {
         old
     }
 
-    /// Keys of which all have been noted to expire, by time.
+    /// The keys that will expire, by time.
     pub(crate) const fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
