@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
 use tremula_store::{
-    CACHED_FROM, CacheSettings, CannotLog, Database, Engine, LEAST_CACHE, OpenError, Policy,
-    SaveError, Store, StoreConfig, Strategy, check_logged, parse_engine,
+    CACHED_FROM, CacheSettings, CannotLog, Engine, LEAST_CACHE, OpenError, Policy, SaveError,
+    Store, StoreConfig, Strategy, check_logged, parse_engine,
 };
 use tremula_sync::counting_allocator;
 
@@ -257,7 +257,7 @@ fn recover(
     for damaged in &recovered.damaged {
         tracing::warn!("a snapshot is not used: {damaged}");
     }
-    let keys: usize = store.databases().map(Database::len).sum();
+    let keys: usize = store.databases().map(|database| database.len()).sum();
     tracing::info!(
         keys,
         tables = store.tables().len(),

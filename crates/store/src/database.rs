@@ -1,5 +1,6 @@
 //! One database: an index that is read by anyone, and written with [`Effects`] only.
 
+use crate::access::{Access, Holding, Steps};
 use crate::deadlines::{Deadlines, Timed};
 use crate::effects::Effects;
 use crate::effects::record::What;
@@ -10,16 +11,8 @@ use tremula_index::{Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transact
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tremula_sync::reclaim;
 
-/// One database: keys in order, each with a value.
-///
-/// Reading is free; every write takes the [`Effects`] of a [`commit`](crate::Store::commit). Each
-/// operation on one key is linearizable, and so are [`remove_range`](Self::remove_range) and the
-/// operations on several keys at once, if the engine is
-/// [transactional](tremula_index::Facts::transactional); otherwise these are a step for each key.
-///
-/// A key whose value [has expired](Value::has_expired) is not there, although its removal may come
-/// later: no read and no decision sees it.
-pub struct Database {
+/// What is kept of one database.
+pub(crate) struct Kept {
     number: u8,
     index: Box<dyn OrderedIndex<Key, Value>>,
     deadlines: Deadlines,
@@ -28,12 +21,7 @@ pub struct Database {
     expires: AtomicBool,
 }
 
-/// Turns at freeing garbage in one [`Database::tidy`]. A turn frees a quarter of the garbage at
-/// least, so this leaves a thousandth of it.
-const TURNS: usize = 24;
-
-/// Reading.
-impl Database {
+impl Kept {
     pub(crate) fn new(number: u8, index: Box<dyn OrderedIndex<Key, Value>>) -> Self {
         let deadlines = Deadlines::new();
         Self {
@@ -44,9 +32,56 @@ impl Database {
         }
     }
 
+    /// The database, as everyone reaches it.
+    #[inline]
+    pub(crate) fn free(&self) -> Database<'_> {
+        Database {
+            kept: self,
+            index: Access::Free(&*self.index),
+        }
+    }
+
+    /// The database in a step that holds a part of it.
+    pub(crate) fn held<'a>(&'a self, step: &'a dyn Holding) -> Database<'a> {
+        Database {
+            kept: self,
+            index: Access::Held(step),
+        }
+    }
+
+    /// Its atomic steps, if the engine has any.
+    pub(crate) fn steps(&self) -> Option<&dyn Transactional<Key, Value>> {
+        self.index.transactional()
+    }
+}
+
+/// One database: keys in order, each with a value.
+///
+/// Reading is free; every write takes the [`Effects`] of a [`commit`](crate::Store::commit). Each
+/// operation on one key is linearizable, and so are [`remove_range`](Self::remove_range) and the
+/// operations on several keys at once, if the engine is
+/// [transactional](tremula_index::Facts::transactional); otherwise these are a step for each key.
+///
+/// In a step that [holds](crate::Store::hold) a part of the database, every operation is a part of
+/// the step, and one on a key that it does not hold panics.
+///
+/// A key whose value [has expired](Value::has_expired) is not there, although its removal may come
+/// later: no read and no decision sees it.
+#[derive(Clone, Copy)]
+pub struct Database<'a> {
+    kept: &'a Kept,
+    index: Access<'a>,
+}
+
+/// Turns at freeing garbage in one [`Database::tidy`]. A turn frees a quarter of the garbage at
+/// least, so this leaves a thousandth of it.
+const TURNS: usize = 24;
+
+/// Reading.
+impl<'a> Database<'a> {
     /// Lets keys expire from now on, or not.
     pub(crate) fn let_expire(&self, expires: bool) {
-        self.expires.store(expires, Relaxed);
+        self.kept.expires.store(expires, Relaxed);
     }
 
     #[inline]
@@ -55,13 +90,13 @@ impl Database {
     }
 
     fn is_over(&self, expiry: Expiry) -> bool {
-        expiry.is_over() && self.expires.load(Relaxed)
+        expiry.is_over() && self.kept.expires.load(Relaxed)
     }
 
     /// The engine's name.
     #[must_use]
     pub fn engine(&self) -> &'static str {
-        self.index.engine()
+        self.kept.index.engine()
     }
 
     /// If `key` is present, calls `read` once with its value. Returns whether it did.
@@ -140,7 +175,7 @@ impl Database {
         let now = LazyCell::new(Expiry::now);
         let is_alive = |value: &Value| {
             let expiry = value.expiry();
-            expiry.is_none_or(|expiry| expiry > *now || !self.expires.load(Relaxed))
+            expiry.is_none_or(|expiry| expiry > *now || !self.kept.expires.load(Relaxed))
         };
         loop {
             self.index.scan(range, direction, wanted, out);
@@ -172,11 +207,12 @@ impl Database {
         self.index.scan(range, direction, limit, out);
     }
 
-    /// What `range` is at one moment, if the engine can say; without waiting for writers, if it is
-    /// `aspen`. Keys that have expired and are not removed yet are in it.
+    /// What `range` is at one moment, if the engine can say and this is not in a step; without
+    /// waiting for writers, if it is `aspen`. Keys that have expired and are not removed yet are in
+    /// it.
     #[must_use]
     pub fn snapshot(&self, range: KeyRange<'_, Key>) -> Option<Snapshot<Key, Value>> {
-        self.steps().map(|steps| steps.snapshot(range))
+        self.steps()?.snapshot(range)
     }
 
     /// The number of keys: exact when nobody writes. Those that have expired count until they are
@@ -189,13 +225,13 @@ impl Database {
     /// The number of keys that will expire: exact when nobody writes.
     #[must_use]
     pub fn expiring(&self) -> usize {
-        self.deadlines.len()
+        self.kept.deadlines.len()
     }
 
     /// When the next keys expire: up to `most` times, the earliest first. O(most).
     #[must_use]
     pub fn next_expiries(&self, most: usize) -> Vec<Expiry> {
-        let entries = self.deadlines.behind(None, most);
+        let entries = self.kept.deadlines.behind(None, most);
         entries.iter().map(Timed::expiry).collect()
     }
 
@@ -206,9 +242,14 @@ impl Database {
     }
 
     /// What the index looks like now. O(n).
+    ///
+    /// # Panics
+    ///
+    /// In a step that holds a part of the database.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.index.shape()
+        let shape = self.index.shape();
+        shape.unwrap_or_else(|| panic!("a step does not see the shape of an index"))
     }
 
     /// Shows the values of several keys, all as of one moment: calls `show` once for each key, with
@@ -243,19 +284,19 @@ impl Database {
     }
 
     /// Its atomic steps, if the engine has any.
-    pub(crate) fn steps(&self) -> Option<&dyn Transactional<Key, Value>> {
-        self.index.transactional()
+    pub(crate) fn steps(&self) -> Option<Steps<'a>> {
+        self.index.steps()
     }
 }
 
 /// Writing.
-impl Database {
+impl<'a> Database<'a> {
     /// Stores `value` under `key`, and returns the value that it replaced.
     #[inline]
     pub fn insert(&self, effects: &mut Effects<'_>, key: Key, value: Value) -> Option<Value> {
         // If another thread is just giving the first key a time, that stays noted although it is
         // gone; it is dropped when its time comes.
-        if !effects.are_logged() && self.deadlines.are_unused() && value.expiry().is_none() {
+        if !effects.are_logged() && self.kept.deadlines.are_unused() && value.expiry().is_none() {
             return self.index.insert(key, value);
         }
         let mut value = Some(value);
@@ -267,7 +308,7 @@ impl Database {
     /// Removes `key`, and returns its value.
     #[inline]
     pub fn remove(&self, effects: &mut Effects<'_>, key: &Key) -> Option<Value> {
-        if !effects.are_logged() && self.deadlines.are_unused() {
+        if !effects.are_logged() && self.kept.deadlines.are_unused() {
             return self.index.remove(key);
         }
         self.update(effects, key.clone(), &mut |_| Update::Remove)
@@ -299,12 +340,12 @@ impl Database {
             match &decided {
                 Update::Put(value) => {
                     if value.cached().is_none() {
-                        effects.put(self.number, &noted, value);
+                        effects.put(self.kept.number, &noted, value);
                     }
                     self.note_expiry(&noted, current, value.expiry());
                 }
                 Update::Remove if current.is_some() => {
-                    effects.delete(self.number, &noted);
+                    effects.delete(self.kept.number, &noted);
                     self.note_expiry(&noted, current, None);
                 }
                 Update::Keep | Update::Remove => {}
@@ -335,13 +376,13 @@ impl Database {
                 Update::Keep => Update::Keep,
                 Update::Remove => {
                     is_removed = true;
-                    effects.delete(self.number, &noted);
+                    effects.delete(self.kept.number, &noted);
                     self.note_expiry(&noted, current, None);
                     Update::Remove
                 }
                 Update::Put(expiry) if expiry == value.expiry() => Update::Keep,
                 Update::Put(expiry) => {
-                    effects.expire(self.number, &noted, expiry);
+                    effects.expire(self.kept.number, &noted, expiry);
                     self.note_expiry(&noted, current, expiry);
                     Update::Put(value.clone().expiring(expiry))
                 }
@@ -356,12 +397,12 @@ impl Database {
         let key = entry.key();
         let noted = key.clone();
         let old = self.index.update(key, &mut |current| {
-            self.deadlines.drop_entry(entry);
+            self.kept.deadlines.drop_entry(entry);
             let expiry = current.and_then(Value::expiry);
             if expiry != Some(entry.expiry()) {
                 return Update::Keep;
             }
-            effects.delete(self.number, &noted);
+            effects.delete(self.kept.number, &noted);
             Update::Remove
         });
         effects.submit();
@@ -369,15 +410,15 @@ impl Database {
     }
 
     /// The keys that will expire, by time.
-    pub(crate) const fn deadlines(&self) -> &Deadlines {
-        &self.deadlines
+    pub(crate) const fn deadlines(&self) -> &'a Deadlines {
+        &self.kept.deadlines
     }
 
     /// Notes when a key expires from now on. To be called under its lock.
     #[inline]
     fn note_expiry(&self, key: &Key, current: Option<&Value>, after: Option<Expiry>) {
         let before = current.and_then(Value::expiry);
-        self.deadlines.change(key, before, after);
+        self.kept.deadlines.change(key, before, after);
     }
 
     /// Frees what has been unlinked, as far as no thread is inside the index. The index does so by
@@ -392,7 +433,7 @@ impl Database {
 
     /// The number of the database, as effects have it.
     pub(crate) const fn number(&self) -> u8 {
-        self.number
+        self.kept.number
     }
 
     /// Removes every entry between two bounds, as one atomic step, and returns how many there were.
@@ -403,21 +444,21 @@ impl Database {
         high: Bound<&Key>,
     ) -> usize {
         let range = KeyRange::new(low, high);
-        let is_plain = !effects.are_logged() && self.deadlines.are_unused();
+        let is_plain = !effects.are_logged() && self.kept.deadlines.are_unused();
         let Some(steps) = self.steps().filter(|_| !is_plain) else {
             // What is noted of times is dropped when they come, if the engine has no steps.
             return self.index.remove_range(range);
         };
         let mut expired = 0;
         let removed = steps.remove_range_with(range, &mut |view| {
-            effects.delete_range(self.number, low, high);
-            if self.deadlines.are_unused() {
+            effects.delete_range(self.kept.number, low, high);
+            if self.kept.deadlines.are_unused() {
                 return;
             }
             view.range(range, &mut |key, value| {
                 if let Some(expiry) = value.expiry() {
                     expired += usize::from(self.is_over(expiry));
-                    self.deadlines.change(key, Some(expiry), None);
+                    self.kept.deadlines.change(key, Some(expiry), None);
                 }
                 ControlFlow::Continue(())
             });
@@ -461,10 +502,10 @@ impl Database {
                     before = old.expiry();
                     replaced.push(old.clone());
                 });
-                self.deadlines.change(&key, before, value.expiry());
+                self.kept.deadlines.change(&key, before, value.expiry());
                 step.insert(key, value);
             }
-            effects.step(self.number, changes);
+            effects.step(self.kept.number, changes);
         });
         effects.submit();
         replaced
@@ -494,7 +535,7 @@ impl Database {
                     changes.push(What::Delete(key.clone()));
                 }
             }
-            effects.step(self.number, changes);
+            effects.step(self.kept.number, changes);
         });
         effects.submit();
         removed
@@ -530,7 +571,7 @@ impl Database {
                 let mut before = None;
                 step.get_with(&key, &mut |old| before = old.expiry());
                 let after = value.as_ref().and_then(Value::expiry);
-                self.deadlines.change(&key, before, after);
+                self.kept.deadlines.change(&key, before, after);
                 match value {
                     Some(value) => {
                         if effects.are_logged() {
@@ -545,7 +586,7 @@ impl Database {
                     }
                 }
             }
-            effects.step(self.number, noted);
+            effects.step(self.kept.number, noted);
         });
         effects.submit();
     }
@@ -558,20 +599,18 @@ impl Database {
         visit: &mut dyn FnMut(&Key) -> ControlFlow<()>,
     ) {
         let range = KeyRange::new(low, Bound::Unbounded);
-        self.index
-            .range(range, Direction::Ascending, &mut |key, value| {
-                if self.is_alive(value) {
-                    visit(key)
-                } else {
-                    ControlFlow::Continue(())
-                }
-            });
+        self.index.range(range, &mut |key, value| {
+            if self.is_alive(value) {
+                visit(key)
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
     }
 
     /// Visits every entry, ascending, in batches; each batch is of one moment. Keys that have
     /// expired and are not removed yet are among them.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Key, &Value) -> ControlFlow<()>) {
-        self.index
-            .range(KeyRange::all(), Direction::Ascending, visit);
+        self.index.range(KeyRange::all(), visit);
     }
 }

@@ -1,6 +1,6 @@
 //! The databases, each one ordered index.
 
-use crate::database::Database;
+use crate::database::{Database, Kept};
 use crate::effects::DATABASES;
 use crate::engines::{self, UnfitEngine};
 use crate::{Key, Value};
@@ -9,7 +9,7 @@ use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH};
 
 /// All databases of a server.
 pub struct Keyspace {
-    databases: Vec<Database>,
+    databases: Vec<Kept>,
 }
 
 impl Keyspace {
@@ -22,20 +22,24 @@ impl Keyspace {
         engines::check(engine)?;
         Ok(Self {
             databases: (0..DATABASES as u8)
-                .map(|number| Database::new(number, engine.create()))
+                .map(|number| Kept::new(number, engine.create()))
                 .collect(),
         })
     }
 
     /// The database with this number, which must be less than [`DATABASES`].
     #[must_use]
-    pub fn database(&self, number: usize) -> &Database {
+    pub fn database(&self, number: usize) -> Database<'_> {
+        self.databases[number].free()
+    }
+
+    pub(crate) fn kept(&self, number: usize) -> &Kept {
         &self.databases[number]
     }
 
     /// Every database, by number.
-    pub fn databases(&self) -> impl Iterator<Item = &Database> {
-        self.databases.iter()
+    pub fn databases(&self) -> impl Iterator<Item = Database<'_>> {
+        self.databases.iter().map(Kept::free)
     }
 }
 
@@ -75,7 +79,7 @@ impl Walk {
     }
 
     /// The next entry. Copies a batch if the last one has ended.
-    pub fn next(&mut self, database: &Database) -> Option<(Key, Value)> {
+    pub fn next(&mut self, database: Database<'_>) -> Option<(Key, Value)> {
         if self.batch.len() == 0 && !self.has_ended {
             self.copy(database);
         }
@@ -89,7 +93,7 @@ impl Walk {
         self.batch.len()
     }
 
-    fn copy(&mut self, database: &Database) {
+    fn copy(&mut self, database: Database<'_>) {
         let wanted = self.left.min(BATCH);
         let range = KeyRange::new(self.low.as_ref(), self.high.as_ref());
         let mut batch = Vec::new();
@@ -113,7 +117,7 @@ pub struct TooManyKeys;
 
 /// Copies up to `limit` entries of a range, as of one moment, unless there are more than `most`.
 pub fn snapshot(
-    database: &Database,
+    database: Database<'_>,
     range: KeyRange<'_, Key>,
     direction: Direction,
     limit: usize,

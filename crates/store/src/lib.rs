@@ -1,14 +1,17 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod access;
 mod cursors;
 mod database;
+mod databases;
 mod deadlines;
 mod disk;
 mod effects;
 mod engines;
 mod eviction;
 mod expiry;
+mod held;
 mod kept_mail;
 mod key;
 mod keyspace;
@@ -28,6 +31,7 @@ mod values;
 
 pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use database::Database;
+pub use databases::Databases;
 pub use disk::{
     CopiedStore, CopyStoreError, FileFailure, Folder, LOG_FOLDER, RecoverError, SaveError, Saved,
     SnapshotError, backup, restore,
@@ -36,6 +40,7 @@ pub use effects::{BadRecord, DATABASES, Effects, Unlogged};
 pub use engines::{CannotLog, UnfitEngine, check_logged, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
 pub use expiry::Expiry;
+pub use held::{CannotHold, Hold};
 pub use key::Key;
 pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, NotSent, Post};

@@ -4,9 +4,9 @@
 //! one with the lower number, so that two threads never wait for each other.
 
 use crate::database::Database;
+use crate::databases::Databases;
 use crate::effects::Effects;
 use crate::effects::record::What;
-use crate::store::Store;
 use crate::{Expiry, Key, Value};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{KeyRange, Part, Transaction};
@@ -55,8 +55,8 @@ struct Found {
 
 impl Found {
     fn look(
-        (source, from, first): (&Database, &Key, &Step<'_>),
-        (target, to, second): (&Database, &Key, &Step<'_>),
+        (source, from, first): (Database<'_>, &Key, &Step<'_>),
+        (target, to, second): (Database<'_>, &Key, &Step<'_>),
     ) -> Self {
         let (mut value, mut old) = (None, None);
         first.get_with(from, &mut |found: &Value| value = Some(found.clone()));
@@ -79,7 +79,7 @@ impl Found {
     }
 }
 
-impl Store {
+impl Databases<'_> {
     /// Lets the value of one key be that of another, as one atomic step: both are seen as they were
     /// before, or as they are afterwards. Long bytes are shared, not copied.
     ///
@@ -97,7 +97,7 @@ impl Store {
     /// let from = Place { database: 0, key: &one };
     /// let to = Place { database: 7, key: &other };
     /// let way = Way { leaves: true, replaces: false };
-    /// let moved = store.commit(|effects| store.carry(effects, from, to, way))?;
+    /// let moved = store.commit(|effects| store.free().carry(effects, from, to, way))?;
     /// assert!(matches!(moved, Moved::Done(None)));
     /// assert!(store.database(0).is_empty() && store.database(7).contains_key(&other));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -185,8 +185,8 @@ impl Store {
 /// As [`Store::carry`], in several steps.
 fn in_parts(
     effects: &mut Effects<'_>,
-    (source, from): (&Database, &Key),
-    (target, to): (&Database, &Key),
+    (source, from): (Database<'_>, &Key),
+    (target, to): (Database<'_>, &Key),
     way: Way,
 ) -> Moved {
     let found = Found {
@@ -205,7 +205,7 @@ fn in_parts(
     Moved::Done(old)
 }
 
-impl Database {
+impl Database<'_> {
     /// Stores values under their keys, all as one atomic step, if none of the keys is present.
     /// Returns whether it did. If a key comes twice, its last value stays. O(k log n).
     ///

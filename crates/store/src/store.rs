@@ -1,7 +1,8 @@
 //! Everything that a server stores.
 
 use crate::cursors::{CursorQuotas, Cursors};
-use crate::database::Database;
+use crate::database::{Database, Kept};
+use crate::databases::Databases;
 use crate::disk::RecoverError;
 use crate::effects::{Effects, Journal, Unlogged};
 use crate::engines::{CannotLog, UnfitEngine};
@@ -141,30 +142,40 @@ impl Store {
         })
     }
 
+    /// The databases, as everyone reaches them: not in a step.
+    #[must_use]
+    pub fn free(&self) -> Databases<'_> {
+        Databases {
+            keyspace: &self.keyspace,
+            cache: self.cache.as_ref(),
+            journal: self.journal.as_deref(),
+            step: None,
+        }
+    }
+
     /// The index of the database with this number.
     ///
     /// # Panics
     ///
     /// If the number is not below [`DATABASES`](crate::DATABASES).
     #[must_use]
-    pub fn database(&self, number: usize) -> &Database {
+    pub fn database(&self, number: usize) -> Database<'_> {
         self.keyspace.database(number)
     }
 
     /// The indexes of all databases, by number.
-    pub fn databases(&self) -> impl Iterator<Item = &Database> {
+    pub fn databases(&self) -> impl Iterator<Item = Database<'_>> {
         self.keyspace.databases()
     }
 
     /// The values of the database with this number, in the index or in the cache.
     #[must_use]
     pub fn values(&self, number: usize) -> Values<'_> {
-        Values {
-            keyspace: &self.keyspace,
-            cache: self.cache.as_ref(),
-            journal: self.journal.as_deref(),
-            number,
-        }
+        self.free().values(number)
+    }
+
+    pub(crate) fn kept(&self, number: usize) -> &Kept {
+        self.keyspace.kept(number)
     }
 
     /// Runs `write` with the [`Effects`] that every write needs, and sees to it that the log gets
@@ -188,14 +199,7 @@ impl Store {
     /// [`Unlogged`] if the log takes nothing more, or its disk is full. Then `write` has not run.
     #[inline]
     pub fn commit<R>(&self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Unlogged> {
-        let journal = self.journal.as_deref();
-        if let Some(journal) = journal {
-            journal.admit()?;
-        }
-        let mut effects = Effects::new(journal);
-        let written = write(&mut effects);
-        effects.submit();
-        Ok(written)
+        self.free().commit(write)
     }
 
     /// Every table.
@@ -252,10 +256,8 @@ impl Store {
     /// Evicts one key with its value, by the configured policy. Returns `false` if no key is left,
     /// or keys are not evicted.
     pub fn evict_one(&self) -> bool {
-        self.evictor().is_some_and(|evictor| {
-            let journal = self.journal.as_deref();
-            evictor.evict(&self.keyspace, self.cache.as_ref(), journal)
-        })
+        self.evictor()
+            .is_some_and(|evictor| evictor.evict(self.free()))
     }
 
     /// Removes keys whose time has come, up to about this many in each database. Returns how many,
@@ -316,7 +318,7 @@ impl Store {
     ///
     /// `tidy_thread` also runs on every other thread that holds values: the cache's workers.
     pub fn tidy(&self, tidy_thread: fn()) {
-        self.keyspace.databases().for_each(Database::tidy);
+        self.databases().for_each(|database| database.tidy());
         if let Some(cache) = &self.cache {
             cache.tidy(tidy_thread);
         }

@@ -5,8 +5,9 @@
 //! and removes the key.
 
 use crate::database::Database;
-use crate::effects::{Effects, Journal};
-use crate::keyspace::Keyspace;
+use crate::databases::Databases;
+use crate::effects::Effects;
+
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
 use crate::{Expiry, Key, Value};
 use bytes::Bytes;
@@ -16,10 +17,8 @@ use tremula_index::Update;
 /// The values of one database.
 #[derive(Clone, Copy)]
 pub struct Values<'a> {
-    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) databases: Databases<'a>,
     pub(crate) cache: Option<&'a ValueCache>,
-    /// For the removal of keys whose values the cache has evicted.
-    pub(crate) journal: Option<&'a Journal>,
     pub(crate) number: usize,
 }
 
@@ -108,9 +107,21 @@ impl Lifetime {
 #[derive(Clone, Copy, Debug)]
 pub struct TooLong;
 
+impl<'a> Databases<'a> {
+    /// The values of the database with this number, in the index or in the cache.
+    #[must_use]
+    pub const fn values(&self, number: usize) -> Values<'a> {
+        Values {
+            databases: *self,
+            cache: self.cache,
+            number,
+        }
+    }
+}
+
 impl<'a> Values<'a> {
-    fn database(&self) -> &'a Database {
-        self.keyspace.database(self.number)
+    fn database(&self) -> Database<'a> {
+        self.databases.database(self.number)
     }
 
     /// Calls `show` with the length of a key's value and the range of bytes that `part` chooses by
@@ -156,7 +167,7 @@ impl<'a> Values<'a> {
         let answer = cache.read(number, &mut evicted, part);
         self.forget(evicted);
         if answer.is_none() {
-            self.forget_one(self.number, key, number);
+            self.forget_one(key, number);
         }
         answer
     }
@@ -340,19 +351,23 @@ impl<'a> Values<'a> {
 
     /// Removes the keys of values that have been evicted.
     fn forget(&self, evicted: Evicted) {
-        for id in evicted {
-            self.forget_one(id.database, &id.key, id.number);
+        for id in self.databases.evicted(evicted) {
+            self.databases
+                .values(id.database)
+                .forget_one(&id.key, id.number);
         }
     }
 
-    fn forget_one(&self, database: usize, key: &Key, number: u64) {
-        let mut effects = Effects::new(self.journal);
-        let database = self.keyspace.database(database);
-        database.update(&mut effects, key.clone(), &mut |current| match current
-            .and_then(Value::cached)
-        {
-            Some(other) if other == number => Update::Remove,
-            _ => Update::Keep,
+    /// Removes a key if its value is still this one, which the cache has evicted.
+    pub(crate) fn forget_one(&self, key: &Key, number: u64) {
+        let database = self.database();
+        self.databases.commit_anyway(|effects| {
+            database.update(effects, key.clone(), &mut |current| match current
+                .and_then(Value::cached)
+            {
+                Some(other) if other == number => Update::Remove,
+                _ => Update::Keep,
+            });
         });
     }
 }

@@ -197,7 +197,7 @@ fn run(store: &Store, model: &mut Model, operation: &Operation) {
 }
 
 /// Compares everything that can be read.
-fn check(database: &Database, model: &Model) {
+fn check(database: Database<'_>, model: &Model) {
     let there: Vec<(u8, u8)> = (0..12)
         .filter_map(|number| Some((number, alive(model, number)?.0)))
         .collect();

@@ -96,7 +96,8 @@ fn values_go_where_a_model_says() {
                         database: to.0,
                         key: &to_key,
                     };
-                    let moved = store.commit(|effects| store.carry(effects, source, target, way));
+                    let moved =
+                        store.commit(|effects| store.free().carry(effects, source, target, way));
                     let moved = moved.expect("the log takes it");
                     let old = model.get(&to).cloned();
                     match model.get(&from).cloned() {
@@ -152,7 +153,7 @@ fn threads_move_values_both_ways() {
             let (store, keys, one, other, is_over) = (&store, &keys, &one, &other, &is_over);
             let carry = move |from: (usize, &Key), to: (usize, &Key)| {
                 let [from, to] = [from, to].map(|(database, key)| Place { database, key });
-                let carried = store.commit(|effects| store.carry(effects, from, to, way));
+                let carried = store.commit(|effects| store.free().carry(effects, from, to, way));
                 drop(carried.expect("no log"));
             };
             let movers: Vec<_> = [(0, 1), (1, 0), (0, 1), (1, 0)]
@@ -209,7 +210,7 @@ fn what_has_expired_is_not_there() {
             leaves: true,
             replaces: false,
         };
-        let moved = store.commit(|effects| store.carry(effects, from, to, way));
+        let moved = store.commit(|effects| store.free().carry(effects, from, to, way));
         moved.expect("no log")
     };
     insert(&dead, long_ago);

@@ -115,7 +115,7 @@ fn carry(
     };
     loop {
         let store = &context.server.store;
-        let moved = context.commit(|effects| store.carry(effects, source, target, way))?;
+        let moved = context.commit(|effects| store.free().carry(effects, source, target, way))?;
         match moved {
             Moved::Cached => leave_cache(context, &from)?,
             Moved::Done(old) => {

@@ -158,7 +158,7 @@ impl<'a> Context<'a> {
     }
 
     /// The selected database.
-    pub(crate) fn database(&self) -> &'a Database {
+    pub(crate) fn database(&self) -> Database<'a> {
         self.server.store.database(self.session.database)
     }
 

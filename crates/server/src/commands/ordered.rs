@@ -315,7 +315,7 @@ impl Work for Seek {
 /// and the entry that is there instead is found next.
 fn reply_entry(
     context: &mut Context<'_>,
-    find: impl Fn(&Database) -> Option<(Key, Value)>,
+    find: impl Fn(Database<'_>) -> Option<(Key, Value)>,
 ) -> Outcome {
     loop {
         let Some((key, value)) = find(context.database()) else {

@@ -52,7 +52,7 @@ struct Getting {
 }
 
 /// The values of keys as of one moment.
-fn together(database: &Database, keys: &[Key]) -> Vec<Option<Value>> {
+fn together(database: Database<'_>, keys: &[Key]) -> Vec<Option<Value>> {
     let mut values = vec![None; keys.len()];
     database.get_together(keys, &mut |at, value| values[at] = value.cloned());
     values

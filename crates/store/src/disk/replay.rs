@@ -107,6 +107,7 @@ impl Replaying<'_> {
             Record::Table(Subject::Key(table), _) => Some(self.owner(table)),
             Record::Table(Subject::Table(_), _) => None,
             Record::Mail(mailbox, _) => Some(self.owner(mailbox)),
+            Record::Nothing => return Ok(()),
         };
         let Some(owner) = owner else {
             // All that comes before it has been applied, and nothing that comes behind it.
@@ -138,6 +139,7 @@ impl Replaying<'_> {
 /// Makes true what the record says.
 fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
     match record {
+        Record::Nothing => (),
         Record::Database(database, what) => apply_to_database(store, *database, what),
         Record::Mail(_, record) => {
             let mail = Mail::read(record);

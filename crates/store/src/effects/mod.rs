@@ -48,6 +48,45 @@ pub struct Effects<'s> {
     step: Option<(u64, Vec<Change>)>,
     /// The effects of a step of a table that has begun; they have no numbers yet.
     begun: Option<Vec<Change>>,
+    /// The effects of a step in which any operations run.
+    gathered: Option<Gathered>,
+}
+
+/// Effects that get their numbers one by one and are written together.
+struct Gathered {
+    /// How many numbers are taken at once.
+    expected: usize,
+    /// Numbers that follow each other, and the effects that have them so far.
+    blocks: Vec<(u64, Vec<Change>)>,
+}
+
+impl Gathered {
+    /// Gives the next effect its number. To be called under the locks of all that the step holds.
+    fn push(&mut self, journal: &Journal, change: Change) {
+        let expected = self.expected;
+        if let Some((_, changes)) = self.blocks.last_mut()
+            && changes.len() < expected
+        {
+            return changes.push(change);
+        }
+        let first = journal.take_numbers(expected);
+        let mut changes = Vec::with_capacity(expected);
+        changes.push(change);
+        self.blocks.push((first, changes));
+    }
+
+    /// Writes all effects, or none of them; and one that changes nothing for each number that is
+    /// left, because the log has no gaps.
+    fn write(self, journal: &Journal, is_done: bool) {
+        for (first, mut changes) in self.blocks {
+            if !is_done {
+                changes.clear();
+            }
+            let left = self.expected - changes.len();
+            let rest = std::iter::repeat_n(Change::Nothing, left);
+            journal.write(first, changes.into_iter().chain(rest));
+        }
+    }
 }
 
 impl<'s> Effects<'s> {
@@ -58,6 +97,25 @@ impl<'s> Effects<'s> {
             one: None,
             step: None,
             begun: None,
+            gathered: None,
+        }
+    }
+
+    /// Effects of a step in which any operations run, with about this many effects, to be written
+    /// when it has ended.
+    pub(crate) fn of_step(journal: Option<&'s Journal>, expected: usize) -> Self {
+        let expected = expected.max(1);
+        let blocks = Vec::new();
+        let mut effects = Self::new(journal);
+        effects.gathered = journal.map(|_| Gathered { expected, blocks });
+        effects
+    }
+
+    /// Ends a step in which any operations have run, and writes its effects. The locks need not be
+    /// held any more.
+    pub(crate) fn end_step(&mut self) {
+        if let (Some(journal), Some(gathered)) = (self.journal, self.gathered.take()) {
+            gathered.write(journal, true);
         }
     }
 
@@ -110,6 +168,9 @@ impl<'s> Effects<'s> {
     /// Numbers a change that is a step of its own.
     fn alone(&mut self, change: Change) {
         let Some(journal) = self.journal else { return };
+        if let Some(gathered) = &mut self.gathered {
+            return gathered.push(journal, change);
+        }
         self.submit();
         self.one = Some((journal.take_numbers(1), change));
     }
@@ -147,6 +208,10 @@ impl<'s> Effects<'s> {
         if changes.is_empty() {
             return;
         }
+        if let Some(gathered) = &mut self.gathered {
+            let each = changes.into_iter();
+            return each.for_each(|change| gathered.push(journal, change));
+        }
         self.submit();
         self.step = Some((journal.take_numbers(changes.len()), changes));
     }
@@ -172,6 +237,10 @@ impl<'s> Effects<'s> {
 /// ever.
 impl Drop for Effects<'_> {
     fn drop(&mut self) {
+        if let (Some(journal), Some(gathered)) = (self.journal, self.gathered.take()) {
+            // The step was undone.
+            gathered.write(journal, false);
+        }
         let is_forgotten = self.is_pending() && !thread::panicking();
         self.submit();
         debug_assert!(

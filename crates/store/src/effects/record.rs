@@ -14,6 +14,7 @@
 //! | 6 to 9, a mailbox | see [`mail`](super::mail) |
 //! | 10, put a key that expires | number of the database, time, length of the key, key, value |
 //! | 11, expire | number of the database, time, key |
+//! | 12, nothing | |
 //!
 //! A time is in milliseconds since 1970 began, and 0 for never.
 //!
@@ -36,6 +37,7 @@ const TAIL: u8 = 4;
 const TABLE: u8 = 5;
 const PUT_EXPIRING: u8 = 10;
 const EXPIRE: u8 = 11;
+const NOTHING: u8 = 12;
 
 const NONE: u8 = 0;
 const INCLUDED: u8 = 1;
@@ -50,6 +52,8 @@ pub(crate) enum Change {
     Table(Vec<u8>),
     /// Of a mailbox.
     Mail(Mail),
+    /// In the place of a change that a step did not make.
+    Nothing,
 }
 
 /// A change of a database.
@@ -74,6 +78,7 @@ impl Change {
                 out.extend_from_slice(effect);
             }
             Self::Mail(mail) => mail.write(out),
+            Self::Nothing => out.push(NOTHING),
         }
     }
 }
@@ -139,6 +144,8 @@ pub(crate) enum Record<'a> {
     Table(Subject, &'a [u8]),
     /// Of the mailbox with this number: the whole record.
     Mail(u64, &'a [u8]),
+    /// In the place of a change that a step did not make.
+    Nothing,
 }
 
 /// A change of a database.
@@ -159,6 +166,9 @@ impl<'a> Record<'a> {
         }
         if let [MADE..=RECEIVED, ..] = bytes {
             return Ok(Self::Mail(Mail::mailbox_of(bytes)?, bytes));
+        }
+        if bytes == [NOTHING] {
+            return Ok(Self::Nothing);
         }
         let Some(([kind, database], rest)) = bytes.split_first_chunk::<2>() else {
             return Err(BadRecord::new(format!("{} bytes", bytes.len())));

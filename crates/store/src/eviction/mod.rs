@@ -19,11 +19,9 @@
 
 mod policy;
 
+use crate::databases::Databases;
 use crate::deadlines::Timed;
-use crate::effects::{Effects, Journal};
 use crate::keyspace::Keyspace;
-use crate::value_cache::ValueCache;
-use crate::values::Values;
 use crate::{DATABASES, Key, Value};
 pub use policy::Policy;
 use policy::Worth;
@@ -224,15 +222,11 @@ impl Evictor {
     }
 
     /// Evicts one key with its value. Returns `false` if there are no keys. O(samples · log n).
-    pub(crate) fn evict(
-        &self,
-        keyspace: &Keyspace,
-        cache: Option<&ValueCache>,
-        journal: Option<&Journal>,
-    ) -> bool {
+    pub(crate) fn evict(&self, databases: Databases<'_>) -> bool {
         if self.policy() == Policy::VolatileTtl {
-            return self.evict_next(keyspace, cache, journal);
+            return self.evict_next(databases);
         }
+        let keyspace = databases.keyspace;
         let mut sweep = self.sweep.lock();
         loop {
             if !sweep.look(self, keyspace) && sweep.pool.is_empty() {
@@ -247,22 +241,17 @@ impl Evictor {
             if !is_still {
                 continue;
             }
-            let values = Values {
-                keyspace,
-                cache,
-                journal,
-                number: best.database,
-            };
-            let database = keyspace.database(best.database);
+            let database = databases.database(best.database);
             let mut removed = None;
-            let mut effects = Effects::new(journal);
-            database.update(&mut effects, best.key.clone(), &mut |current| {
-                // Meanwhile it may have become one that does not expire.
-                let goes = |value: &&Value| !policy.is_volatile() || value.expiry().is_some();
-                removed = current.filter(goes).cloned();
-                removed.as_ref().map_or(Update::Keep, |_| Update::Remove)
+            databases.commit_anyway(|effects| {
+                database.update(effects, best.key.clone(), &mut |current| {
+                    // Meanwhile it may have become one that does not expire.
+                    let goes = |value: &&Value| !policy.is_volatile() || value.expiry().is_some();
+                    removed = current.filter(goes).cloned();
+                    removed.as_ref().map_or(Update::Keep, |_| Update::Remove)
+                });
             });
-            if values.dropped(removed) {
+            if databases.values(best.database).dropped(removed) {
                 if self.wants_accesses() {
                     self.accesses.forget(best.database, best.key.as_bytes());
                 }
@@ -275,29 +264,18 @@ impl Evictor {
 
 impl Evictor {
     /// Evicts the key that expires next.
-    fn evict_next(
-        &self,
-        keyspace: &Keyspace,
-        cache: Option<&ValueCache>,
-        journal: Option<&Journal>,
-    ) -> bool {
+    fn evict_next(&self, databases: Databases<'_>) -> bool {
         loop {
             let first = |number: usize| {
-                let deadlines = keyspace.database(number).deadlines();
+                let deadlines = databases.database(number).deadlines();
                 Some((deadlines.behind(None, 1).pop()?, number))
             };
             let Some((entry, number)) = (0..DATABASES).filter_map(first).min() else {
                 return false;
             };
-            let database = keyspace.database(number);
-            let removed = database.remove_due(&mut Effects::new(journal), &entry);
-            let values = Values {
-                keyspace,
-                cache,
-                journal,
-                number,
-            };
-            if values.dropped(removed) {
+            let database = databases.database(number);
+            let removed = databases.commit_anyway(|effects| database.remove_due(effects, &entry));
+            if databases.values(number).dropped(removed) {
                 self.evicted.fetch_add(1, Relaxed);
                 return true;
             }
@@ -507,6 +485,7 @@ fn mixed(seed: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effects::Effects;
     use crate::{Engine, Store, StoreConfig};
 
     const KEYS: u32 = 1000;

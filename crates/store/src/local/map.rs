@@ -176,7 +176,7 @@ impl<K: DurableKey, V: DurableValue> DurableMap<K, V> {
         self.store.close()
     }
 
-    fn index(&self) -> &Database {
+    fn index(&self) -> Database<'_> {
         self.store.keyspace().database(self.database)
     }
 }
@@ -369,7 +369,7 @@ impl<K: DurableKey, V: DurableValue> DurableMap<K, V> {
     /// Changes something, and waits for the disk as far as it must.
     fn commit<R>(
         &self,
-        write: impl FnOnce(&Database, &mut Effects<'_>) -> R,
+        write: impl FnOnce(Database<'_>, &mut Effects<'_>) -> R,
     ) -> Result<R, MapError> {
         if self.store.is_closed() {
             return Err(Unlogged(Stopped::Closed.into()).into());

@@ -243,7 +243,7 @@ impl LocalStore {
         let config = StoreConfig::new(options.engine);
         let as_log: Arc<dyn Log> = Arc::clone(&log) as Arc<dyn Log>;
         let (store, recovered) = Store::recover(&config, as_log, &folder, &mut |_| ())?;
-        let keys: usize = store.databases().map(crate::Database::len).sum();
+        let keys: usize = store.databases().map(|database| database.len()).sum();
         let shared = Arc::new(Shared {
             store,
             log,

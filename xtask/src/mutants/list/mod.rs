@@ -26,6 +26,7 @@ mod shard;
 mod store;
 mod store_copies;
 mod store_expiry;
+mod store_steps;
 mod store_tables;
 mod sync;
 mod table;
@@ -100,6 +101,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         store::MUTANTS,
         store_copies::MUTANTS,
         store_expiry::MUTANTS,
+        store_steps::MUTANTS,
         store_tables::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,

@@ -34,8 +34,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_numbers_effects_outside_the_lock",
         file: "crates/store/src/database.rs",
-        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        effects.put(self.number, &noted, value);\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
-        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        late = Some(value.clone());\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(value) = late {\n            effects.put(self.number, &noted, &value);\n        }\n",
+        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        effects.put(self.kept.number, &noted, value);\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.kept.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
+        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        late = Some(value.clone());\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.kept.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(value) = late {\n            effects.put(self.kept.number, &noted, &value);\n        }\n",
         why: "Of two writes of a key the later one can have the lower number, so that a restart brings the older value back.",
         checker: durable("order_of_the_effects"),
         hangs: false,
@@ -61,8 +61,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_evictions_are_not_logged",
         file: "crates/store/src/eviction/mod.rs",
-        original: "let mut removed = None;\n            let mut effects = Effects::new(journal);",
-        replacement: "let mut removed = None;\n            let mut effects = Effects::new(None);",
+        original: "            databases.commit_anyway(|effects| {\n",
+        replacement: "            databases.commit_anyway(|_| {\n                let effects = &mut crate::effects::Effects::new(None);\n",
         why: "What was evicted is there again after a restart, and memory is short at once.",
         checker: AGAIN,
         hangs: false,
@@ -70,8 +70,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_values_that_the_cache_evicts_stay_in_the_log",
         file: "crates/store/src/values.rs",
-        original: "Effects::new(self.journal)",
-        replacement: "Effects::new(None)",
+        original: "        self.databases.commit_anyway(|effects| {\n",
+        replacement: "        self.databases.commit_anyway(|_| {\n            let effects = &mut Effects::new(None);\n",
         why: "A value that the cache has given up comes back after a restart.",
         checker: durable("what_the_cache_has_evicted"),
         hangs: false,
@@ -88,7 +88,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_removed_ranges_are_not_logged",
         file: "crates/store/src/database.rs",
-        original: "            effects.delete_range(self.number, low, high);\n",
+        original: "            effects.delete_range(self.kept.number, low, high);\n",
         replacement: "",
         why: "FLUSHALL is undone by a restart.",
         checker: AGAIN,
@@ -159,7 +159,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "store_writes_on_when_the_disk_is_full",
-        file: "crates/store/src/store.rs",
+        file: "crates/store/src/databases.rs",
         original: "            journal.admit()?;\n",
         replacement: "            let _ = journal.admit();\n",
         why: "Clients are told that their writes succeeded while none of them is kept.",

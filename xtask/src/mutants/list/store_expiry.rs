@@ -29,7 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_forgets_times_of_a_range",
         file: "crates/store/src/database.rs",
-        original: "self.deadlines.change(key, Some(expiry), None);",
+        original: "self.kept.deadlines.change(key, Some(expiry), None);",
         replacement: "let _ = key;",
         why: "The index by time keeps what a range removal has removed.",
         checker: expiry("what_has_had_its_time"),

@@ -1,0 +1,110 @@
+//! The databases as an operation reaches them: freely, or in a step that holds parts of them.
+
+use crate::access::Holding;
+use crate::database::Database;
+use crate::effects::{Effects, Journal, Unlogged};
+use crate::keyspace::Keyspace;
+use crate::value_cache::{Evicted, ValueCache};
+use crate::{Key, Value};
+use tremula_index::{Transaction, View};
+
+/// The databases of a store as one operation reaches them: freely, or in a step that holds parts of
+/// them.
+#[derive(Clone, Copy)]
+pub struct Databases<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) cache: Option<&'a ValueCache>,
+    pub(crate) journal: Option<&'a Journal>,
+    pub(crate) step: Option<&'a dyn Running>,
+}
+
+/// A step that is running.
+pub(crate) trait Running {
+    fn holding(&self, database: usize) -> Option<&dyn Holding>;
+    fn note(&self, write: &mut dyn FnMut(&mut Effects<'_>));
+    fn evicted(&self, evicted: Evicted);
+}
+
+/// In the place of a database of which a step holds nothing.
+struct OutOfReach;
+
+const OUT_OF_REACH: &str = "a step holds nothing of a database that it touches: name it in `hold`";
+
+impl Holding for OutOfReach {
+    fn look(&self, _: &mut dyn FnMut(&dyn View<Key, Value>)) {
+        panic!("{OUT_OF_REACH}");
+    }
+
+    fn change(&self, _: &mut dyn FnMut(&mut dyn Transaction<Key, Value>)) {
+        panic!("{OUT_OF_REACH}");
+    }
+}
+
+impl<'a> Databases<'a> {
+    /// Whether this is within a step: what is not held is out of reach, and everything ends soon.
+    #[must_use]
+    pub const fn are_held(&self) -> bool {
+        self.step.is_some()
+    }
+
+    /// The database with this number.
+    ///
+    /// # Panics
+    ///
+    /// If the number is not below [`DATABASES`].
+    #[inline]
+    #[must_use]
+    pub fn database(&self, number: usize) -> Database<'a> {
+        let kept = self.keyspace.kept(number);
+        match self.step {
+            None => kept.free(),
+            Some(step) => kept.held(step.holding(number).unwrap_or(&OutOfReach)),
+        }
+    }
+
+    /// Runs `write` with the [`Effects`] that every write needs, as
+    /// [`Store::commit`](crate::Store::commit) does. In a step, the log gets them with the rest of
+    /// the step.
+    ///
+    /// # Errors
+    ///
+    /// [`Unlogged`] if the log takes nothing more. Then `write` has not run. Not in a step.
+    ///
+    /// # Panics
+    ///
+    /// In a step, if `write` calls this again.
+    #[inline]
+    pub fn commit<R>(&self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Unlogged> {
+        if let (Some(journal), None) = (self.journal, self.step) {
+            journal.admit()?;
+        }
+        Ok(self.commit_anyway(write))
+    }
+
+    /// As [`commit`](Self::commit), also if the log takes nothing more: for what must not stay, and
+    /// may come back when the store is opened again.
+    #[inline]
+    pub(crate) fn commit_anyway<R>(&self, write: impl FnOnce(&mut Effects<'_>) -> R) -> R {
+        let Some(step) = self.step else {
+            let mut effects = Effects::new(self.journal);
+            let written = write(&mut effects);
+            effects.submit();
+            return written;
+        };
+        let (mut write, mut written) = (Some(write), None);
+        step.note(&mut |effects| written = write.take().map(|write| write(effects)));
+        written.unwrap_or_else(|| unreachable!("the step runs it once"))
+    }
+
+    /// Takes note of values that the cache has evicted. Returns those whose keys can be removed
+    /// now: the keys of the others are removed behind the step.
+    pub(crate) fn evicted(&self, evicted: Evicted) -> Evicted {
+        match self.step {
+            Some(step) if !evicted.is_empty() => {
+                step.evicted(evicted);
+                Evicted::new()
+            }
+            _ => evicted,
+        }
+    }
+}
