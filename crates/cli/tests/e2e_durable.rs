@@ -35,14 +35,17 @@ fn figure(client: &mut Connection, name: &str) -> String {
     found.unwrap_or_else(|| panic!("no {name} in {text}"))
 }
 
-/// Everything in some databases, by `RANGE`.
+/// Everything in some databases, by `RANGE`, with the versions: replies of `GETV`.
 fn contents(client: &mut Connection) -> BTreeMap<(u8, Vec<u8>), Vec<u8>> {
     let mut all = BTreeMap::new();
     for database in 0..3_u8 {
         assert_eq!(client.text(&format!("select {database}")), "+OK\r\n");
         let entries = elements(&client.call(&["range", "-", "+", "withvalues"]));
         for pair in entries.chunks(2) {
-            all.insert((database, bulk(&pair[0])), bulk(&pair[1]));
+            let key = bulk(&pair[0]);
+            let reply = client.call(&[b"getv".to_vec(), key.clone()]);
+            assert_eq!(elements(&reply)[0], pair[1]);
+            all.insert((database, key), reply);
         }
     }
     client.text("select 0");
@@ -71,6 +74,7 @@ fn keys_are_there_after_an_orderly_end_and_after_a_kill() {
             &["set", &format!("of round {round}"), "here"],
             &["incr", "counter"],
             &["incrbyfloat", "float", "0.5"],
+            &["pexpireat", "float", "99999999999999"],
             &["append", "appended", "piece "],
             &["append", "long", &long],
             &["append", "long", "end"],

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use support::resp::{bulk, encode};
+use support::resp::{Connection, bulk, encode};
 use support::{Server, eventually};
 
 fn words(line: &str) -> Vec<&str> {
@@ -339,4 +339,80 @@ fn random_keys_are_random() {
     );
     client.text("flushall");
     eventually("it is empty", || client.text("randomkey") == "$-1\r\n");
+}
+
+/// The version in the reply of `GETV`, which has this value.
+fn version_of(client: &mut Connection, key: &str, value: &str) -> u64 {
+    let reply = client.text(&format!("getv {key}"));
+    let begin = format!("*2\r\n${}\r\n{value}\r\n:", value.len());
+    let digits = reply
+        .strip_prefix(&begin)
+        .and_then(|rest| rest.strip_suffix("\r\n"));
+    let digits = digits.unwrap_or_else(|| panic!("GETV {key}: {reply}"));
+    digits.parse().expect("a number")
+}
+
+#[test]
+fn a_version_changes_with_every_change_of_its_key_and_with_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = ["--cache", "8mb", "--cache-from", "20"];
+    for is_kept in [false, true] {
+        let server = if is_kept {
+            Server::kept(directory.path(), &cache)
+        } else {
+            Server::tremula(&cache)
+        };
+        let mut client = server.connect();
+        assert_eq!(client.text("getv k"), "*-1\r\n");
+        for line in ["getv", "getv k other"] {
+            let told = "-ERR wrong number of arguments for 'getv' command\r\n";
+            assert_eq!(client.text(line), told);
+        }
+        let mut seen = BTreeSet::new();
+        let mut last = 0;
+        // The second value goes into the cache, where it is appended to.
+        let long = [
+            "0123456789",
+            "0123456789abcdefghijklm",
+            "0123456789abcdefghijklmno",
+        ];
+        for (line, value, changes) in [
+            ("set k 0123456789", long[0], true),
+            ("set k 0123456789", long[0], true),
+            ("set k other nx", long[0], false),
+            ("get k", long[0], false),
+            ("touch k", long[0], false),
+            ("set o 1", long[0], false),
+            ("append k abcdefghijklm", long[1], true),
+            ("append k no", long[2], true),
+            ("getrange k 0 3", long[2], false),
+            ("pexpireat k 99999999999999", long[2], true),
+            ("pexpireat k 99999999999999", long[2], false),
+            ("persist k", long[2], true),
+            ("persist k", long[2], false),
+            ("copy o k replace", "1", true),
+            ("incr k", "2", true),
+            ("incr o", "2", false),
+            ("mset k 3 o 3 k 4", "4", true),
+            ("rename k k", "4", false),
+            ("delifeq k 3", "4", false),
+        ] {
+            let reply = client.text(line);
+            assert!(!reply.starts_with('-'), "{line}: {reply}");
+            let version = version_of(&mut client, "k", value);
+            assert_eq!(seen.insert(version), changes, "{line}");
+            assert!(changes || version == last, "{line}");
+            assert!(
+                version > last || !changes || !is_kept,
+                "{line}: not in order"
+            );
+            last = version;
+        }
+        client.text("rename k l");
+        assert_eq!(client.text("getv k"), "*-1\r\n");
+        assert!(seen.insert(version_of(&mut client, "l", "4")));
+        client.text("hello 3");
+        assert_eq!(client.text("getv k"), "_\r\n");
+        assert!(!seen.insert(version_of(&mut client, "l", "4")));
+    }
 }

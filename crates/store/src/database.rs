@@ -293,10 +293,11 @@ impl<'a> Database<'a> {
 impl<'a> Database<'a> {
     /// Stores `value` under `key`, and returns the value that it replaced.
     #[inline]
-    pub fn insert(&self, effects: &mut Effects<'_>, key: Key, value: Value) -> Option<Value> {
+    pub fn insert(&self, effects: &mut Effects<'_>, key: Key, mut value: Value) -> Option<Value> {
         // If another thread is just giving the first key a time, that stays noted although it is
         // gone; it is dropped when its time comes.
         if !effects.are_logged() && self.kept.deadlines.are_unused() && value.expiry().is_none() {
+            effects.stamp_unlogged(&mut value);
             return self.index.insert(key, value);
         }
         let mut value = Some(value);
@@ -327,7 +328,8 @@ impl<'a> Database<'a> {
     }
 
     /// Like [`update`](Self::update), but `decide` may note an effect of its own. What it decides
-    /// is noted if it puts or removes; a value in the cache is not: that is up to `decide`.
+    /// is noted if it puts or removes; a value in the cache is not: that is up to `decide`, and so
+    /// is its version.
     pub(crate) fn update_noting(
         &self,
         effects: &mut Effects<'_>,
@@ -336,8 +338,8 @@ impl<'a> Database<'a> {
     ) -> Option<Value> {
         let noted = key.clone();
         let old = self.index.update(key, &mut |current| {
-            let decided = decide(effects, current.filter(|value| self.is_alive(value)));
-            match &decided {
+            let mut decided = decide(effects, current.filter(|value| self.is_alive(value)));
+            match &mut decided {
                 Update::Put(value) => {
                     if value.cached().is_none() {
                         effects.put(self.kept.number, &noted, value);
@@ -380,11 +382,16 @@ impl<'a> Database<'a> {
                     self.note_expiry(&noted, current, None);
                     Update::Remove
                 }
-                Update::Put(expiry) if expiry == value.expiry() => Update::Keep,
+                // Made again, it is a change with a version of its own, whatever the time is now.
+                Update::Put(expiry) if expiry == value.expiry() && !effects.are_again() => {
+                    Update::Keep
+                }
                 Update::Put(expiry) => {
-                    effects.expire(self.kept.number, &noted, expiry);
+                    let version = effects.expire(self.kept.number, &noted, expiry);
                     self.note_expiry(&noted, current, expiry);
-                    Update::Put(value.clone().expiring(expiry))
+                    let mut value = value.clone().expiring(expiry);
+                    value.stamp(version);
+                    Update::Put(value)
                 }
             }
         });
@@ -496,16 +503,17 @@ impl<'a> Database<'a> {
                 let puts = entries.iter().cloned();
                 changes.extend(puts.map(|(key, value)| What::Put(key, value)));
             }
-            for (key, value) in entries {
+            let mut versions = effects.step(self.kept.number, changes);
+            for (key, mut value) in entries {
                 let mut before = None;
                 step.get_with(&key, &mut |old| {
                     before = old.expiry();
                     replaced.push(old.clone());
                 });
                 self.kept.deadlines.change(&key, before, value.expiry());
+                value.stamp(versions.take());
                 step.insert(key, value);
             }
-            effects.step(self.kept.number, changes);
         });
         effects.submit();
         replaced
@@ -560,33 +568,48 @@ impl<'a> Database<'a> {
             }
             return;
         };
-        // The step goes from key to key. Of two changes of a key the later one stays the later one.
+        // The step goes from key to key. Of several changes of a key it makes the last one.
+        changes.reverse();
         changes.sort_by(|(one, _), (other, _)| one.cmp(other));
+        changes.dedup_by(|(earlier, _), (last, _)| earlier == last);
         let keys: Vec<Key> = changes.iter().map(|(key, _)| key.clone()).collect();
         let ranges: Vec<_> = keys.iter().map(KeyRange::only).collect();
         let mut changes = Some(changes);
         steps.atomically(&ranges, &mut |step| {
+            let changes = changes.take().unwrap_or_default();
             let mut noted = Vec::new();
-            for (key, value) in changes.take().unwrap_or_default() {
-                let mut before = None;
-                step.get_with(&key, &mut |old| before = old.expiry());
+            for (key, value) in &changes {
+                let (mut is_there, mut before) = (false, None);
+                step.get_with(key, &mut |old| {
+                    is_there = true;
+                    before = old.expiry();
+                });
                 let after = value.as_ref().and_then(Value::expiry);
-                self.kept.deadlines.change(&key, before, after);
+                self.kept.deadlines.change(key, before, after);
+                if !effects.are_logged() {
+                    continue;
+                }
                 match value {
-                    Some(value) => {
-                        if effects.are_logged() {
-                            noted.push(What::Put(key.clone(), value.clone()));
-                        }
+                    Some(value) => noted.push(What::Put(key.clone(), value.clone())),
+                    None if is_there => noted.push(What::Delete(key.clone())),
+                    // It has no number.
+                    None => {}
+                }
+            }
+            let mut versions = effects.step(self.kept.number, noted);
+            for (key, value) in changes {
+                match value {
+                    Some(mut value) => {
+                        value.stamp(versions.take());
                         step.insert(key, value);
                     }
                     None => {
-                        if step.remove(&key) && effects.are_logged() {
-                            noted.push(What::Delete(key));
+                        if step.remove(&key) {
+                            versions.take();
                         }
                     }
                 }
             }
-            effects.step(self.kept.number, noted);
         });
         effects.submit();
     }

@@ -1,43 +1,93 @@
 //! The index of the keys of a database that expire, by time. It is changed under the lock of the
 //! key.
 
-use crate::small_bytes::{SmallBytes, head_of_expiring};
+use crate::small_bytes::{INLINE_BYTES, SmallBytes};
 use crate::{Expiry, Key};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use tremula_index::{ByteKey, Direction, Engine, KeyRange, OrderedIndex};
 use tremula_sync::LazyLock;
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tremula_sync::system::Arc;
 
-/// A key, ordered by the time at which it expires.
+/// Keys of up to this length lie in place beside their time.
+const INLINE: usize = INLINE_BYTES - Expiry::BYTES;
+
+/// A key, ordered by the time at which it expires. It takes no more than a key.
 #[derive(Clone, Debug)]
-pub(crate) struct Timed(SmallBytes);
+pub(crate) enum Timed {
+    Short {
+        expiry: Expiry,
+        length: u8,
+        bytes: [u8; INLINE],
+    },
+    Long {
+        expiry: Expiry,
+        bytes: Arc<[u8]>,
+    },
+}
 
 impl Timed {
     fn new(expiry: Expiry, key: &Key) -> Self {
-        Self(key.bytes().clone().expiring(Some(expiry)))
+        if let SmallBytes::Long(bytes) = key.bytes() {
+            let bytes = Arc::clone(bytes);
+            return Self::Long { expiry, bytes };
+        }
+        let key = key.as_bytes();
+        let mut bytes = [0; INLINE];
+        match (bytes.get_mut(..key.len()), u8::try_from(key.len())) {
+            (Some(part), Ok(length)) => {
+                part.copy_from_slice(key);
+                Self::Short {
+                    expiry,
+                    length,
+                    bytes,
+                }
+            }
+            _ => Self::Long {
+                expiry,
+                bytes: key.into(),
+            },
+        }
     }
 
     /// Below all keys that expire after this time.
     fn end(expiry: Expiry) -> Option<Self> {
-        let next = Expiry::from_millis(expiry.millis() + 1)?;
-        Some(Self(SmallBytes::from(&b""[..]).expiring(Some(next))))
+        Some(Self::Short {
+            expiry: Expiry::from_millis(expiry.millis() + 1)?,
+            length: 0,
+            bytes: [0; INLINE],
+        })
     }
 
-    pub(crate) fn expiry(&self) -> Expiry {
-        self.0.expiry().unwrap_or(Expiry::LAST)
+    #[inline]
+    pub(crate) const fn expiry(&self) -> Expiry {
+        match self {
+            Self::Short { expiry, .. } | Self::Long { expiry, .. } => *expiry,
+        }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes, .. } => &bytes[..usize::from(*length)],
+            Self::Long { bytes, .. } => bytes,
+        }
     }
 
     pub(crate) fn key(&self) -> Key {
-        Key::from_bytes(self.0.clone().expiring(None))
+        Key::from_bytes(match self {
+            Self::Short { .. } => SmallBytes::from(self.bytes()),
+            Self::Long { bytes, .. } => SmallBytes::from_shared(Arc::clone(bytes)),
+        })
     }
 }
 
 impl Ord for Timed {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        let times = self.0.expiry().cmp(&other.0.expiry());
-        times.then_with(|| (*self.0).cmp(&*other.0))
+        let times = self.expiry().cmp(&other.expiry());
+        times.then_with(|| self.bytes().cmp(other.bytes()))
     }
 }
 
@@ -61,7 +111,7 @@ impl ByteKey for Timed {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         /// Of keys that are common.
         const SHORT: usize = 64;
-        let (time, key) = (self.expiry().bytes(), &*self.0);
+        let (time, key) = (self.expiry().bytes(), self.bytes());
         let length = time.len() + key.len();
         let mut short = [0; SHORT];
         if let Some(form) = short.get_mut(..length) {
@@ -75,7 +125,9 @@ impl ByteKey for Timed {
 
     #[inline]
     fn head(&self) -> u64 {
-        head_of_expiring(&self.0)
+        let key = self.bytes();
+        let byte = |at: usize| u64::from(key.get(at).copied().unwrap_or(0));
+        self.expiry().millis() << 16 | byte(0) << 8 | byte(1)
     }
 }
 
@@ -167,7 +219,7 @@ mod tests {
 
     fn timed() -> impl Strategy<Value = Timed> {
         let time = prop_oneof![0..3_u64, 255..258_u64, Just(Expiry::LAST_MILLIS)];
-        let key = prop::collection::vec(prop::sample::select(&[0, 1, 255][..]), 0..20);
+        let key = prop::collection::vec(prop::sample::select(&[0, 1, 255][..]), 0..26);
         (time, key).prop_map(|(time, key)| {
             let expiry = Expiry::from_millis(time).expect("a time");
             Timed::new(expiry, &Key::from(&key[..]))
@@ -184,6 +236,11 @@ mod tests {
             let key = one.key();
             prop_assert_eq!(&form(&one)[Expiry::BYTES..], key.as_bytes());
         }
+    }
+
+    #[test]
+    fn it_takes_no_more_than_a_key() {
+        assert_eq!(size_of::<Timed>(), size_of::<Key>());
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod text_head;
 mod value;
 mod value_cache;
 mod values;
+mod version;
 
 pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use database::Database;
@@ -54,6 +55,7 @@ pub use tables::{Changing, Table, Tables};
 pub use tremula_index::{Direction, Engine, KeyRange, Update};
 pub use tremula_log::{Log, Point, Sequence, Stopped};
 pub use tremula_shard::Strategy;
-pub use value::Value;
+pub use value::{INLINE_VALUE_BYTES, Value};
 pub use value_cache::{CACHED_FROM, CacheSettings, LEAST_CACHE};
 pub use values::{Changed, Lifetime, Part, Text, TooLong, Values, checked_end};
+pub use version::Version;

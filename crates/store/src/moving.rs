@@ -122,7 +122,7 @@ impl Databases<'_> {
         };
         let mut moved = Moved::Absent;
         let mut settle = |decided: Result<(Value, Option<Value>, Option<Expiry>), Moved>| {
-            let (value, old, before) = match decided {
+            let (mut value, old, before) = match decided {
                 Ok(decided) => decided,
                 Err(why) => {
                     moved = why;
@@ -133,14 +133,15 @@ impl Databases<'_> {
                 source.deadlines().change(from.key, value.expiry(), None);
             }
             target.deadlines().change(to.key, before, value.expiry());
+            let mut changes = Vec::new();
             if effects.are_logged() {
                 let put = What::Put(to.key.clone(), value.clone());
-                let mut changes = vec![(target.number(), put)];
+                changes.push((target.number(), put));
                 if way.leaves {
                     changes.push((source.number(), What::Delete(from.key.clone())));
                 }
-                effects.steps(changes);
             }
+            value.stamp(effects.steps(changes).take());
             moved = Moved::Done(old);
             Some(value)
         };
@@ -253,17 +254,19 @@ impl Database<'_> {
             is_stored = !is_taken;
             let entries = entries.take().filter(|_| is_stored).unwrap_or_default();
             let mut changes = Vec::new();
-            for (key, value) in entries {
-                if effects.are_logged() {
-                    changes.push(What::Put(key.clone(), value.clone()));
-                }
+            if effects.are_logged() {
+                let puts = entries.iter().cloned();
+                changes.extend(puts.map(|(key, value)| What::Put(key, value)));
+            }
+            let mut versions = effects.step(self.number(), changes);
+            for (key, mut value) in entries {
                 // One may be there that has expired.
                 let mut before = None;
                 step.get_with(&key, &mut |old| before = old.expiry());
                 self.deadlines().change(&key, before, value.expiry());
+                value.stamp(versions.take());
                 step.insert(key, value);
             }
-            effects.step(self.number(), changes);
         });
         effects.submit();
         is_stored

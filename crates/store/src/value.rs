@@ -1,45 +1,147 @@
 //! The value type.
 
 use crate::expiry::Expiry;
-use crate::small_bytes::SmallBytes;
+use crate::version::Version;
 use std::fmt;
 use std::ops::Deref;
+use tremula_sync::system::Arc;
 
-/// A value: any bytes, immutable. Up to 22 bytes take no allocation, and a clone of a longer one
-/// is one reference count, so that scans can copy values out of an index.
+/// Values of up to this length live in the index's own slot, without an allocation or a pointer to
+/// follow. The limit is 24 bytes, the size of a `Vec`, less the tag, the length and the version.
+/// Common numbers, identifiers and flags fit.
+pub const INLINE_VALUE_BYTES: usize = 16;
+
+/// Values of up to this length lie in place even under a key that expires.
+const INLINE_EXPIRING: usize = INLINE_VALUE_BYTES - Expiry::BYTES;
+
+/// A value: any bytes, immutable. Up to 16 bytes take no allocation, up to 10 if its key expires,
+/// and a clone of a longer one is one reference count, so that scans can copy values out of an
+/// index.
 ///
-/// A value carries the time at which its key expires, if it does.
+/// A value carries its [`Version`], which it gets when it is stored, and the time at which its key
+/// expires, if it does.
 ///
 /// A value may instead be the number of a value in the cache. Then it has no bytes of its own, and
 /// the cache has them.
 #[derive(Clone)]
 pub struct Value(Place);
 
+/// Where the bytes are. Short ones are padded with zeros.
+///
+/// Each variant has the version first, so that all have it at one place.
 #[derive(Clone)]
 enum Place {
-    Here(SmallBytes),
-    Cached(u64),
-    CachedExpiring { expiry: Expiry, number: u64 },
+    Short {
+        version: Version,
+        length: u8,
+        bytes: [u8; INLINE_VALUE_BYTES],
+    },
+    Long {
+        version: Version,
+        bytes: Arc<[u8]>,
+    },
+    /// Bytes that were written piece by piece.
+    Built {
+        version: Version,
+        bytes: Arc<Vec<u8>>,
+    },
+    Cached {
+        version: Version,
+        number: u64,
+    },
+    ShortExpiring {
+        version: Version,
+        length: u8,
+        expiry: Expiry,
+        bytes: [u8; INLINE_EXPIRING],
+    },
+    /// The second pointer makes room for the time; the bytes stay where they are.
+    LongExpiring {
+        version: Version,
+        expiry: Expiry,
+        bytes: Arc<Arc<[u8]>>,
+    },
+    BuiltExpiring {
+        version: Version,
+        expiry: Expiry,
+        bytes: Arc<Vec<u8>>,
+    },
+    CachedExpiring {
+        version: Version,
+        expiry: Expiry,
+        number: u64,
+    },
 }
 
 impl Value {
     /// A value of `length` bytes, zero at first, that `fill` writes.
     #[must_use]
     pub fn build(length: usize, fill: impl FnOnce(&mut [u8])) -> Self {
-        Self(Place::Here(SmallBytes::build(length, fill)))
+        let version = Version::NONE;
+        Self(match u8::try_from(length) {
+            Ok(short) if length <= INLINE_VALUE_BYTES => {
+                let mut bytes = [0; INLINE_VALUE_BYTES];
+                fill(&mut bytes[..length]);
+                Place::Short {
+                    version,
+                    length: short,
+                    bytes,
+                }
+            }
+            _ => {
+                let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
+                // No other thread has it yet.
+                if let Some(bytes) = Arc::get_mut(&mut bytes) {
+                    fill(bytes);
+                }
+                Place::Long { version, bytes }
+            }
+        })
     }
 
     /// The stand-in for a value in the cache.
     pub const fn in_cache(number: u64) -> Self {
-        Self(Place::Cached(number))
+        let version = Version::NONE;
+        Self(Place::Cached { version, number })
     }
 
     /// The number of the value in the cache, if it lies there.
     #[inline]
     pub const fn cached(&self) -> Option<u64> {
         match self.0 {
-            Place::Here(_) => None,
-            Place::Cached(number) | Place::CachedExpiring { number, .. } => Some(number),
+            Place::Cached { number, .. } | Place::CachedExpiring { number, .. } => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The change that made it; [`Version::NONE`] if it was not stored yet.
+    #[inline]
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        match self.0 {
+            Place::Short { version, .. }
+            | Place::Long { version, .. }
+            | Place::Built { version, .. }
+            | Place::Cached { version, .. }
+            | Place::ShortExpiring { version, .. }
+            | Place::LongExpiring { version, .. }
+            | Place::BuiltExpiring { version, .. }
+            | Place::CachedExpiring { version, .. } => version,
+        }
+    }
+
+    /// Gives it the version of the change that stores it.
+    #[inline]
+    pub(crate) const fn stamp(&mut self, new: Version) {
+        match &mut self.0 {
+            Place::Short { version, .. }
+            | Place::Long { version, .. }
+            | Place::Built { version, .. }
+            | Place::Cached { version, .. }
+            | Place::ShortExpiring { version, .. }
+            | Place::LongExpiring { version, .. }
+            | Place::BuiltExpiring { version, .. }
+            | Place::CachedExpiring { version, .. } => *version = new,
         }
     }
 
@@ -47,15 +149,21 @@ impl Value {
     #[inline]
     #[must_use]
     pub const fn expiry(&self) -> Option<Expiry> {
-        match &self.0 {
-            Place::Here(bytes) => bytes.expiry(),
-            Place::Cached(_) => None,
-            Place::CachedExpiring { expiry, .. } => Some(*expiry),
+        match self.0 {
+            Place::Short { .. }
+            | Place::Long { .. }
+            | Place::Built { .. }
+            | Place::Cached { .. } => None,
+            Place::ShortExpiring { expiry, .. }
+            | Place::LongExpiring { expiry, .. }
+            | Place::BuiltExpiring { expiry, .. }
+            | Place::CachedExpiring { expiry, .. } => Some(expiry),
         }
     }
 
-    /// The same value under a key that expires at this time, or never. Costs a copy of up to 22
-    /// bytes, and an allocation for bytes from 17 to 22; longer ones are shared.
+    /// The same value under a key that expires at this time, or never. Costs a copy of up to 16
+    /// bytes, and an allocation for more than 10; longer ones are shared, for which a pointer to
+    /// them is allocated, unless they were written piece by piece.
     ///
     /// ```
     /// use tremula_store::{Expiry, Value};
@@ -67,15 +175,15 @@ impl Value {
     /// ```
     #[must_use]
     pub fn expiring(self, expiry: Option<Expiry>) -> Self {
-        Self(match (self.0, expiry) {
-            (Place::Here(bytes), expiry) => Place::Here(bytes.expiring(expiry)),
-            (Place::Cached(number) | Place::CachedExpiring { number, .. }, Some(expiry)) => {
-                Place::CachedExpiring { expiry, number }
-            }
-            (Place::Cached(number) | Place::CachedExpiring { number, .. }, None) => {
-                Place::Cached(number)
-            }
-        })
+        if self.expiry() == expiry {
+            return self;
+        }
+        let version = self.version();
+        let place = match expiry {
+            Some(expiry) => self.0.expiring(version, expiry),
+            None => self.0.lasting(version),
+        };
+        Self(place)
     }
 
     /// Whether its key has expired by now. Asks the clock only if the key expires at all.
@@ -86,14 +194,108 @@ impl Value {
     }
 }
 
+impl Place {
+    /// The same under a key that expires at this time.
+    fn expiring(self, version: Version, expiry: Expiry) -> Self {
+        match self {
+            Self::Short { length, bytes, .. } => {
+                let bytes = &bytes[..usize::from(length)];
+                if let Some(short) = Self::short_expiring(version, expiry, bytes) {
+                    return short;
+                }
+                let bytes = Arc::new(Arc::from(bytes));
+                Self::LongExpiring {
+                    version,
+                    expiry,
+                    bytes,
+                }
+            }
+            Self::ShortExpiring { length, bytes, .. } => Self::ShortExpiring {
+                version,
+                length,
+                expiry,
+                bytes,
+            },
+            Self::Long { bytes, .. } => Self::LongExpiring {
+                version,
+                expiry,
+                bytes: Arc::new(bytes),
+            },
+            Self::LongExpiring { bytes, .. } => Self::LongExpiring {
+                version,
+                expiry,
+                bytes,
+            },
+            Self::Built { bytes, .. } | Self::BuiltExpiring { bytes, .. } => Self::BuiltExpiring {
+                version,
+                expiry,
+                bytes,
+            },
+            Self::Cached { number, .. } | Self::CachedExpiring { number, .. } => {
+                Self::CachedExpiring {
+                    version,
+                    expiry,
+                    number,
+                }
+            }
+        }
+    }
+
+    /// Bytes in place, if there is room for them beside the time.
+    fn short_expiring(version: Version, expiry: Expiry, bytes: &[u8]) -> Option<Self> {
+        let mut short = [0; INLINE_EXPIRING];
+        short.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self::ShortExpiring {
+            version,
+            length: u8::try_from(bytes.len()).ok()?,
+            expiry,
+            bytes: short,
+        })
+    }
+
+    /// The same under a key that does not expire.
+    fn lasting(self, version: Version) -> Self {
+        match self {
+            Self::ShortExpiring { length, bytes, .. } => {
+                let mut short = [0; INLINE_VALUE_BYTES];
+                short[..INLINE_EXPIRING].copy_from_slice(&bytes);
+                Self::Short {
+                    version,
+                    length,
+                    bytes: short,
+                }
+            }
+            Self::LongExpiring { bytes, .. } if bytes.len() <= INLINE_VALUE_BYTES => {
+                let mut short = [0; INLINE_VALUE_BYTES];
+                short[..bytes.len()].copy_from_slice(&bytes);
+                Self::Short {
+                    version,
+                    length: bytes.len() as u8,
+                    bytes: short,
+                }
+            }
+            Self::LongExpiring { bytes, .. } => Self::Long {
+                version,
+                bytes: Arc::unwrap_or_clone(bytes),
+            },
+            Self::BuiltExpiring { bytes, .. } => Self::Built { version, bytes },
+            Self::CachedExpiring { number, .. } => Self::Cached { version, number },
+            lasting => lasting,
+        }
+    }
+}
+
 impl Value {
-    /// Whether the two are one value, not only equal ones, whenever their keys expire.
+    /// Whether the two are one value, not only equal ones, whenever their keys expire. Values in
+    /// place are one if they are equal.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Place::Here(one), Place::Here(other)) => one.is_same(other),
-            _ => self.cached().is_some() && self.cached() == other.cached(),
+        if self.cached().is_some() || other.cached().is_some() {
+            return self.cached() == other.cached();
         }
+        let (one, other): (&[u8], &[u8]) = (self, other);
+        one.len() == other.len()
+            && (std::ptr::eq(one, other) || one.len() <= INLINE_VALUE_BYTES && one == other)
     }
 }
 
@@ -101,13 +303,25 @@ impl Value {
 /// piece by piece.
 impl From<Vec<u8>> for Value {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Place::Here(bytes.into()))
+        if bytes.len() <= INLINE_VALUE_BYTES {
+            return Self::from(&bytes[..]);
+        }
+        Self(Place::Built {
+            version: Version::NONE,
+            bytes: Arc::new(bytes),
+        })
     }
 }
 
 impl From<&[u8]> for Value {
     fn from(bytes: &[u8]) -> Self {
-        Self(Place::Here(bytes.into()))
+        if bytes.len() <= INLINE_VALUE_BYTES {
+            return Self::build(bytes.len(), |short| short.copy_from_slice(bytes));
+        }
+        Self(Place::Long {
+            version: Version::NONE,
+            bytes: bytes.into(),
+        })
     }
 }
 
@@ -116,19 +330,21 @@ impl Deref for Value {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Place::Here(bytes) => bytes,
-            Place::Cached(_) | Place::CachedExpiring { .. } => b"",
+            Place::Short { length, bytes, .. } => &bytes[..usize::from(*length)],
+            Place::ShortExpiring { length, bytes, .. } => &bytes[..usize::from(*length)],
+            Place::Long { bytes, .. } => bytes,
+            Place::LongExpiring { bytes, .. } => bytes,
+            Place::Built { bytes, .. } | Place::BuiltExpiring { bytes, .. } => bytes,
+            Place::Cached { .. } | Place::CachedExpiring { .. } => b"",
         }
     }
 }
 
 impl fmt::Debug for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Place::Here(bytes) => write!(out, "\"{}\"", bytes.escape_ascii()),
-            Place::Cached(number) | Place::CachedExpiring { number, .. } => {
-                write!(out, "Cached({number})")
-            }
+        match self.cached() {
+            Some(number) => write!(out, "Cached({number})"),
+            None => write!(out, "\"{}\"", self.escape_ascii()),
         }
     }
 }
@@ -138,7 +354,73 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_takes_as_much_as_its_bytes() {
-        assert_eq!(size_of::<Value>(), size_of::<SmallBytes>());
+    fn it_is_as_small_as_a_vector() {
+        assert_eq!(size_of::<Value>(), size_of::<Vec<u8>>());
+        assert_eq!(size_of::<Option<Value>>(), size_of::<Vec<u8>>());
+    }
+
+    #[test]
+    fn every_length_around_the_bounds_round_trips() {
+        for length in 0..=2 * INLINE_VALUE_BYTES {
+            let bytes: Vec<u8> = (1..=u8::MAX).take(length).collect();
+            let built = Value::build(length, |value| value.copy_from_slice(&bytes));
+            for value in [Value::from(&bytes[..]), Value::from(bytes.clone()), built] {
+                assert_eq!(&*value, &bytes[..]);
+                let is_in_place = matches!(value.0, Place::Short { .. });
+                assert_eq!(is_in_place, length <= INLINE_VALUE_BYTES, "{length}");
+                let expiring = value.expiring(Some(Expiry::LAST));
+                assert_eq!(&*expiring, &bytes[..]);
+                let is_in_place = matches!(expiring.0, Place::ShortExpiring { .. });
+                assert_eq!(is_in_place, length <= INLINE_EXPIRING, "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_and_a_version_are_carried_and_change_no_byte() {
+        let (one, other) = (Expiry::from_millis(1), Expiry::from_millis(1 << 40));
+        let mut numbers = 1..;
+        for length in 0..=2 * INLINE_VALUE_BYTES {
+            let bytes: Vec<u8> = (1..=u8::MAX).take(length).collect();
+            for value in [Value::from(&bytes[..]), Value::from(bytes.clone())] {
+                let mut now = value.clone();
+                let mut version = Version::NONE;
+                for expiry in [one, other, None, None, other, one, None] {
+                    now = now.expiring(expiry);
+                    assert_eq!(now.expiry(), expiry, "{length}");
+                    assert_eq!(now.version(), version, "{length}");
+                    version = Version::wrapping(numbers.next().unwrap_or(0) << 20 | 1);
+                    now.stamp(version);
+                    assert_eq!((now.version(), now.expiry()), (version, expiry));
+                    assert_eq!(&*now, &bytes[..]);
+                    assert!(now.is_same(&value), "{length}");
+                }
+                let equal = Value::from(&bytes[..]);
+                assert_eq!(equal.is_same(&value), length <= INLINE_VALUE_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_in_the_cache_carries_them_too() {
+        let version = Version::wrapping(u64::MAX);
+        let mut value = Value::in_cache(u64::MAX - 1);
+        value.stamp(version);
+        for expiry in [Some(Expiry::LAST), Expiry::from_millis(1), None] {
+            value = value.expiring(expiry);
+            assert_eq!((value.version(), value.expiry()), (version, expiry));
+            assert_eq!(value.cached(), Some(u64::MAX - 1));
+            assert!(value.is_same(&Value::in_cache(u64::MAX - 1)));
+            assert!(!value.is_same(&Value::in_cache(1)) && !value.is_same(&Value::from(&b""[..])));
+        }
+    }
+
+    #[test]
+    fn long_bytes_are_not_copied_for_a_time() {
+        let value = Value::from(&[7; INLINE_VALUE_BYTES + 1][..]);
+        let expiring = value.clone().expiring(Some(Expiry::LAST));
+        assert!(std::ptr::eq(&raw const *value, &raw const *expiring));
+        let lasting = expiring.expiring(None);
+        assert!(std::ptr::eq(&raw const *value, &raw const *lasting));
     }
 }

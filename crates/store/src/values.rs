@@ -9,7 +9,7 @@ use crate::databases::Databases;
 use crate::effects::Effects;
 
 use crate::value_cache::{Appended, CachedId, Evicted, ValueCache};
-use crate::{Expiry, Key, Value};
+use crate::{Expiry, Key, Value, Version};
 use bytes::Bytes;
 use std::ops::{Deref, Range};
 use tremula_index::Update;
@@ -187,6 +187,51 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The bytes of a key's value, and the [version](Value::version) that they have. Linearizable:
+    /// if the value lies in the cache, both are read under the lock of the key.
+    ///
+    /// ```
+    /// use tremula_store::{Engine, Key, Store, StoreConfig, Value};
+    ///
+    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
+    /// let (key, values) = (Key::from(&b"tree"[..]), store.values(0));
+    /// assert!(values.versioned(&key).is_none());
+    /// let value = Value::from(&b"aspen"[..]);
+    /// store.commit(|effects| store.database(0).insert(effects, key.clone(), value))?;
+    /// let (text, version) = values.versioned(&key).expect("it was stored");
+    /// assert_eq!(&*text, b"aspen");
+    /// assert_eq!(store.database(0).get(&key).map(|value| value.version()), Some(version));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn versioned(&self, key: &Key) -> Option<(Text, Version)> {
+        let value = self.database().get(key)?;
+        let (Some(_), Some(cache)) = (value.cached(), self.cache) else {
+            let version = value.version();
+            return Some((Text::Plain(value), version));
+        };
+        let (mut found, mut evicted) = (None, Evicted::new());
+        let database = self.database();
+        self.databases.commit_anyway(|effects| {
+            database.update(effects, key.clone(), &mut |current| {
+                let Some(current) = current else {
+                    return Update::Keep;
+                };
+                let text = match current.cached() {
+                    None => Text::Plain(current.clone()),
+                    Some(number) => match cache.read(number, &mut evicted, |length| 0..length) {
+                        Some((_, bytes)) => Text::Cached(bytes),
+                        None => return Update::Remove,
+                    },
+                };
+                found = Some((text, current.version()));
+                Update::Keep
+            });
+        });
+        self.forget(evicted);
+        found
+    }
+
     /// The bytes of a value that was taken out of the index.
     pub fn taken(&self, value: Option<Value>) -> Option<Text> {
         let value = value?;
@@ -303,8 +348,10 @@ impl<'a> Values<'a> {
                     Appended::To(appended) => {
                         length = Ok(appended);
                         let offset = appended - suffix.len();
-                        effects.tail(database.number(), key, offset, suffix);
-                        return Update::Keep;
+                        let version = effects.tail(database.number(), key, offset, suffix);
+                        let mut now = Value::in_cache(number).expiring(expiry);
+                        now.stamp(version);
+                        return Update::Put(now);
                     }
                     Appended::TooLong => {
                         length = Err(TooLong);
@@ -326,11 +373,11 @@ impl<'a> Values<'a> {
                 && length >= cache.from
                 && let Some(number) = cache.begin(self.number, key, [front, suffix], &mut evicted)
             {
-                if effects.are_logged() {
-                    let whole = Value::from([front, suffix].concat()).expiring(expiry);
-                    effects.put(database.number(), key, &whole);
-                }
-                return Update::Put(Value::in_cache(number).expiring(expiry));
+                let mut now = Value::in_cache(number).expiring(expiry);
+                effects.put_cached(database.number(), key, &mut now, || {
+                    Value::from([front, suffix].concat()).expiring(expiry)
+                });
+                return Update::Put(now);
             }
             if let (Some(value), None) = (current, cached)
                 && length > at_once

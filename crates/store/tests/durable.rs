@@ -15,7 +15,7 @@ use tremula_log::{Batch, Config as LogConfig, FaultyDisk, FileLog, Log, MemoryLo
 use tremula_store::{
     CacheSettings, DATABASES, Direction, Engine, EvictionSettings, Folder, Key, KeyRange,
     LEAST_CACHE, Lifetime, OpenError, Policy, RecoverError, Store, StoreConfig, Strategy as Shards,
-    Update, Value,
+    Update, Value, Version,
 };
 
 const ENGINES: [Engine; 3] = [Engine::Aspen, Engine::BTree, Engine::CaTree];
@@ -28,8 +28,8 @@ fn value(bytes: &[u8]) -> Value {
     Value::from(bytes)
 }
 
-/// Every key of every database, with the bytes of its value.
-fn contents(store: &Store) -> BTreeMap<(usize, Vec<u8>), Vec<u8>> {
+/// Every key of every database, with the bytes of its value and its version.
+fn contents(store: &Store) -> BTreeMap<(usize, Vec<u8>), (Vec<u8>, Version)> {
     let mut all = BTreeMap::new();
     for number in 0..DATABASES {
         let mut entries = Vec::new();
@@ -43,7 +43,8 @@ fn contents(store: &Store) -> BTreeMap<(usize, Vec<u8>), Vec<u8>> {
         for (key, value) in entries {
             let text = store.values(number).text(&key, &value);
             let text = text.map(|text| text.to_vec()).unwrap_or_default();
-            all.insert((number, key.as_bytes().to_vec()), text);
+            let place = (number, key.as_bytes().to_vec());
+            all.insert(place, (text, value.version()));
         }
     }
     all

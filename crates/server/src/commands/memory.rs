@@ -6,7 +6,7 @@ use super::table::Command;
 use super::{Context, Failure, Next, Outcome, describe};
 use crate::figures::MemoryNow;
 use crate::resp::{Arguments, number};
-use tremula_store::{INLINE_BYTES, Key, Part};
+use tremula_store::{INLINE_BYTES, INLINE_VALUE_BYTES, Key, Part};
 use tremula_sync::counting_allocator::{self, give_back};
 
 /// What an entry takes besides long bytes: two slots of 24 bytes in a leaf that is about three
@@ -116,14 +116,10 @@ fn usage(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
 
 /// The bytes that an entry takes, with a key and a value of these lengths.
 fn entry_bytes(key: usize, value: usize) -> usize {
-    let one = |length: usize| {
-        if length <= INLINE_BYTES {
-            0
-        } else {
-            length + LONG
-        }
+    let one = |length: usize, in_place: usize| {
+        if length <= in_place { 0 } else { length + LONG }
     };
-    ENTRY + one(key) + one(value)
+    ENTRY + one(key, INLINE_BYTES) + one(value, INLINE_VALUE_BYTES)
 }
 
 fn stats(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {

@@ -57,6 +57,8 @@ const VISITED: &str = "O(n), or of the rows in the range of keys";
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new("get", 2, strings::get, READ_FAST, STRING, at(one_key(&["RO", "access"])))
         .docs("string", "1.0.0", ONE, "GET key", "The value of a key"),
+    Command::new("getv", 2, strings::getv, READ_FAST, STRING, at(one_key(&["RO", "access"])))
+        .docs("string", "0.1.0", ONE, "GETV key", "The value of a key and its version, which every change of the key changes"),
     Command::new("set", -3, strings::set, STORE, STRING, at(Keys {
             notes: "RW and ACCESS due to the optional `GET` argument",
             ..one_key(&["RW", "access", "update", "variable_flags"])

@@ -32,6 +32,21 @@ fn reply_value(context: &mut Context<'_>, key: &[u8]) {
     context.note_lookup(is_there);
 }
 
+/// `GETV key`: the value and its version, or a null array.
+pub(super) fn getv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let found = context.values().versioned(&Key::from(arguments.get(1)));
+    context.note_lookup(found.is_some());
+    match found {
+        Some((text, version)) => {
+            context.reply.array(2);
+            context.reply.value(text);
+            context.reply.version(version);
+        }
+        None => context.reply.null_array(),
+    }
+    Ok(Next::Reply)
+}
+
 pub(super) fn mget(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     context.reply.array(arguments.len() - 1);
     if arguments.len() == 2 {

@@ -6,7 +6,7 @@ use crate::limits::REPLY_BATCH;
 use crate::outbox::Piece;
 use std::collections::VecDeque;
 use std::ops::Range;
-use tremula_store::{Part, Text};
+use tremula_store::{Part, Text, Version};
 
 /// The version of the protocol that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,6 +282,12 @@ impl Reply {
 
     pub(crate) fn integer(&mut self, number: i64) {
         self.header(b':', number);
+    }
+
+    /// The version of a value.
+    pub(crate) fn version(&mut self, version: Version) {
+        // It has 48 bits.
+        self.integer(version.get() as i64);
     }
 
     /// A number that need not be whole; a text of its digits if the protocol has no such numbers.

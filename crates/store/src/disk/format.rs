@@ -9,23 +9,26 @@
 //! All numbers are little-endian, or LEB128 where nothing else is said. The body of kind 1 is the
 //! number of a database (u8) and its entries: for each how many bytes its key has in common with
 //! the key before it in the block, the length of the rest, the rest, the length of the value, the
-//! value. Kind 5 is likewise of entries whose keys expire: behind each value is its time, in
-//! milliseconds since 1970 began. The body of kinds 2 and 3 are effects of tables, each with its
-//! length before it. Those of kind 2 are to be applied in the file's order and before all that
-//! comes behind them: tables with their options, and parts of the rows of one key. Those of kind 3
-//! are the rows of keys, in any order. The body of kind 4 are records of mailboxes, likewise in
-//! order. A file without its last block was not finished.
+//! value. Kind 6 is likewise, and behind each value are its version, and when its key expires, in
+//! milliseconds since 1970 began, or 0 for never. The body of kinds 2 and 3 are effects of tables,
+//! each with its length before it. Those of kind 2 are to be applied in the file's order and before
+//! all that comes behind them: tables with their options, and parts of the rows of one key. Those
+//! of kind 3 are the rows of keys, in any order. The body of kind 4 are records of mailboxes,
+//! likewise in order. A file without its last block was not finished.
 //!
-//! Version 1 had no tables and no mailboxes, and version 2 no keys that expire.
+//! This version writes kinds 6, 2, 3 and 4, and reads all. Version 1 had no tables and no
+//! mailboxes, and version 2 no keys that expire. Version 3 had them in blocks of kind 5, which has
+//! a time behind each value, and no versions of values: those that it wrote get the last sequence
+//! before the snapshot.
 
 use super::SnapshotError;
-use crate::Expiry;
 use crate::effects::DATABASES;
 use crate::effects::fields::{Fields, write_number};
+use crate::{Expiry, Version};
 use std::path::Path;
 
 pub(super) const MAGIC: &[u8; 8] = b"TREMSNAP";
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 pub(super) const HEAD_BYTES: usize = 24;
 pub(super) const BLOCK_HEAD_BYTES: usize = 9;
 
@@ -42,6 +45,7 @@ pub(super) const TABLES: u8 = 2;
 pub(super) const ROWS: u8 = 3;
 pub(super) const MAIL: u8 = 4;
 pub(super) const EXPIRING: u8 = 5;
+pub(super) const VERSIONED: u8 = 6;
 
 /// The head of a snapshot that begins at this sequence.
 pub(super) fn head(sequence: u64) -> [u8; HEAD_BYTES] {
@@ -112,13 +116,13 @@ impl EntryBlock {
         self.count = 0;
     }
 
-    /// Adds an entry of a key that expires, to a block of such entries.
-    pub(super) fn push_expiring(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.push(key, value);
-        write_number(expiry.millis(), &mut self.body);
-    }
-
-    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
+    pub(super) fn push(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        version: Version,
+        expiry: Option<Expiry>,
+    ) {
         let pairs = key.iter().zip(&self.last);
         let common = pairs.take_while(|(one, other)| one == other).count();
         write_number(common as u64, &mut self.body);
@@ -126,6 +130,8 @@ impl EntryBlock {
         self.body.extend_from_slice(&key[common..]);
         write_number(value.len() as u64, &mut self.body);
         self.body.extend_from_slice(value);
+        write_number(version.get(), &mut self.body);
+        write_number(expiry.map_or(0, Expiry::millis), &mut self.body);
         self.last.truncate(common);
         self.last.extend_from_slice(&key[common..]);
         self.count += 1;
@@ -140,12 +146,21 @@ impl EntryBlock {
     }
 }
 
-/// Shows the entries of a block of this kind: database, key, value, and when the key expires.
-/// Returns how many there were.
+/// An entry of a block.
+pub(super) struct Entry<'a> {
+    pub(super) database: usize,
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+    /// `None` in a block of a kind without them.
+    pub(super) version: Option<Version>,
+    pub(super) expiry: Option<Expiry>,
+}
+
+/// Shows the entries of a block of this kind. Returns how many there were.
 pub(super) fn read_entries(
     kind: u8,
     body: &[u8],
-    mut show: impl FnMut(usize, &[u8], &[u8], Option<Expiry>),
+    mut show: impl FnMut(Entry<'_>),
 ) -> Result<u64, String> {
     let (database, rest) = body.split_first().ok_or("a block without a database")?;
     let database = usize::from(*database);
@@ -158,10 +173,15 @@ pub(super) fn read_entries(
     while !fields.0.is_empty() {
         let mut read = || -> Result<_, crate::BadRecord> {
             let (common, rest, value) = (fields.number()?, fields.text()?, fields.text()?);
-            let time = (kind == EXPIRING).then(|| fields.number()).transpose()?;
-            Ok((common, rest, value, time))
+            let mut number_in =
+                |kinds: &[u8]| kinds.contains(&kind).then(|| fields.number()).transpose();
+            let version = number_in(&[VERSIONED])?;
+            let time = number_in(&[VERSIONED, EXPIRING])?;
+            Ok((common, rest, value, version, time))
         };
-        let (common, rest, value, time) = read().map_err(|error| error.to_string())?;
+        let (common, rest, value, version, time) = read().map_err(|error| error.to_string())?;
+        let known = |number| Version::new(number).ok_or_else(|| format!("a version of {number}"));
+        let version = version.map(known).transpose()?;
         let expiry = time.map_or(Ok(None), Expiry::read)?;
         let common = usize::try_from(common)
             .ok()
@@ -169,7 +189,13 @@ pub(super) fn read_entries(
             .ok_or_else(|| format!("{common} common bytes of a key of {}", key.len()))?;
         key.truncate(common);
         key.extend_from_slice(rest);
-        show(database, &key, value, expiry);
+        show(Entry {
+            database,
+            key: &key,
+            value,
+            version,
+            expiry,
+        });
         count += 1;
     }
     Ok(count)

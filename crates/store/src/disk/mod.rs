@@ -19,6 +19,8 @@ mod folder;
 mod format;
 mod read;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::fs::DirBuilder;

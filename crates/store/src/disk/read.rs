@@ -2,13 +2,13 @@
 
 use super::format::{
     BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, EXPIRING, HEAD_BYTES, MAIL, MOST_BLOCK, ROWS,
-    TABLES, part, read_effects, read_entries, read_head,
+    TABLES, VERSIONED, part, read_effects, read_entries, read_head,
 };
 use super::{FileFailure, SnapshotError};
 use crate::effects::Effects;
 use crate::effects::mail::Mail;
 use crate::store::Store;
-use crate::{Key, Value};
+use crate::{Key, Value, Version};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -153,12 +153,15 @@ pub(crate) fn load(
     let file = File::open(path).map_err(|error| FileFailure::new("open", path, error))?;
     let mut file = BufReader::with_capacity(BUFFER, file);
     let begins = Sequence::new(head_of(&mut file, path)?);
+    // Where the snapshot has no versions: no record that comes has this one.
+    let unknown = Version::wrapping(begins.before().get());
     let (entries, failed) = (AtomicU64::new(0), Mutex::new(None));
     let (sender, receiver) = sync_channel(AHEAD);
     let receiver = Mutex::new(receiver);
+    let store_block = |block: &Block| store_block(store, block, unknown, path);
     let (expected, ends) = thread::scope(|scope| {
         for _ in 0..threads.max(1) {
-            scope.spawn(|| store_blocks(store, path, &receiver, &entries, &failed));
+            scope.spawn(|| store_blocks(&store_block, &receiver, &entries, &failed));
         }
         let entries = &entries;
         let mut take = move |block: Block| {
@@ -167,7 +170,7 @@ pub(crate) fn load(
                 return Ok(sender.send(block).is_ok());
             }
             // What comes behind it needs it.
-            entries.fetch_add(store_block(store, &block, path)?, Ordering::Relaxed);
+            entries.fetch_add(store_block(&block)?, Ordering::Relaxed);
             Ok(true)
         };
         let read = read_blocks(&mut file, path, progress, &mut take);
@@ -254,8 +257,7 @@ pub(super) fn check(block: &Block, path: &Path) -> Result<(), SnapshotError> {
 
 /// Takes blocks and stores their entries, until there are no more, or one is damaged.
 fn store_blocks(
-    store: &Store,
-    path: &Path,
+    store_block: &impl Fn(&Block) -> Result<u64, SnapshotError>,
     blocks: &Mutex<Receiver<Block>>,
     entries: &AtomicU64,
     failed: &Mutex<Option<SnapshotError>>,
@@ -264,7 +266,7 @@ fn store_blocks(
         let Ok(Ok(block)) = blocks.lock().map(|blocks| blocks.recv()) else {
             return;
         };
-        let stored = store_block(store, &block, path);
+        let stored = store_block(&block);
         match stored {
             Ok(count) => {
                 entries.fetch_add(count, Ordering::Relaxed);
@@ -279,8 +281,14 @@ fn store_blocks(
     }
 }
 
-/// Stores what a block has, and returns how many entries that were.
-fn store_block(store: &Store, block: &Block, path: &Path) -> Result<u64, SnapshotError> {
+/// Stores what a block has, and returns how many entries that were. Values without a version get
+/// the `unknown` one.
+fn store_block(
+    store: &Store,
+    block: &Block,
+    unknown: Version,
+    path: &Path,
+) -> Result<u64, SnapshotError> {
     check(block, path)?;
     let damaged = |what| SnapshotError::Damaged {
         path: path.to_path_buf(),
@@ -288,11 +296,12 @@ fn store_block(store: &Store, block: &Block, path: &Path) -> Result<u64, Snapsho
         what,
     };
     match block.kind {
-        ENTRIES | EXPIRING => {
-            let mut effects = Effects::new(None);
-            let stored = read_entries(block.kind, &block.body, |database, key, value, expiry| {
-                let (key, value) = (Key::from(key), Value::from(value).expiring(expiry));
-                store.database(database).insert(&mut effects, key, value);
+        ENTRIES | EXPIRING | VERSIONED => {
+            let stored = read_entries(block.kind, &block.body, |entry| {
+                let mut effects = Effects::again(entry.version.unwrap_or(unknown));
+                let value = Value::from(entry.value).expiring(entry.expiry);
+                let database = store.database(entry.database);
+                database.insert(&mut effects, Key::from(entry.key), value);
             });
             stored.map_err(damaged)
         }

@@ -9,7 +9,7 @@ use crate::effects::Effects;
 use crate::effects::mail::Mail;
 use crate::effects::record::{Record, Recorded};
 use crate::store::Store;
-use crate::{BadRecord, Key, Lifetime, Value};
+use crate::{BadRecord, Key, Lifetime, Value, Version};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use tremula_index::Update;
 use tremula_log::{Entry, Log, Sequence};
@@ -140,7 +140,10 @@ impl Replaying<'_> {
 fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
     match record {
         Record::Nothing => (),
-        Record::Database(database, what) => apply_to_database(store, *database, what),
+        Record::Database(database, what) => {
+            let version = Version::wrapping(sequence);
+            apply_to_database(store, *database, version, what);
+        }
         Record::Mail(_, record) => {
             let mail = Mail::read(record);
             let mail = mail.map_err(|source| RecoverError::Record { sequence, source })?;
@@ -159,9 +162,9 @@ fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), Recove
     Ok(())
 }
 
-/// Makes a key, or a range, what the record says.
-fn apply_to_database(store: &Store, number: usize, what: &Recorded<'_>) {
-    let mut effects = Effects::new(None);
+/// Makes a key, or a range, what the record says. A value that is made so has the record's version.
+fn apply_to_database(store: &Store, number: usize, version: Version, what: &Recorded<'_>) {
+    let mut effects = Effects::again(version);
     let database = store.database(number);
     match *what {
         Recorded::Put(key, value, expiry) => {
@@ -182,24 +185,30 @@ fn apply_to_database(store: &Store, number: usize, what: &Recorded<'_>) {
         }
         Recorded::Tail(key, offset, bytes) => {
             let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-            apply_tail(store, number, Key::from(key), offset, bytes);
+            apply_tail(store, number, &mut effects, Key::from(key), offset, bytes);
         }
     }
 }
 
 /// Makes a value `bytes` from `offset` on. If the value is shorter, a later record replaces it, and
 /// what lies between does not matter.
-fn apply_tail(store: &Store, database: usize, key: Key, offset: usize, bytes: &[u8]) {
+fn apply_tail(
+    store: &Store,
+    database: usize,
+    effects: &mut Effects<'_>,
+    key: Key,
+    offset: usize,
+    bytes: &[u8],
+) {
     let values = store.values(database);
-    let mut effects = Effects::new(None);
     let mut length = 0;
     values.read(&key, |_| 0..0, &mut |whole, _| length = whole);
     if length == offset {
-        let appended = values.append(&mut effects, key, bytes, usize::MAX, usize::MAX);
+        let appended = values.append(effects, key, bytes, usize::MAX, usize::MAX);
         debug_assert!(appended.is_ok(), "there is no limit");
         return;
     }
-    values.update(&mut effects, key, Lifetime::Kept, &mut |current| {
+    values.update(effects, key, Lifetime::Kept, &mut |current| {
         let current = current.unwrap_or_default();
         let kept = &current[..offset.min(current.len())];
         Update::Put(Value::from([kept, bytes].concat()))

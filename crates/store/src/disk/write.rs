@@ -2,7 +2,7 @@
 
 use super::FileFailure;
 use super::format::{
-    BLOCK, END, ENTRIES, EXPIRING, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, block_head, head,
+    BLOCK, END, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, VERSIONED, block_head, head,
 };
 use crate::effects::mail::Mail;
 use crate::effects::record::Change;
@@ -45,7 +45,6 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
     let mut writing = Writing {
         out: BufWriter::with_capacity(BUFFER, file),
         block: EntryBlock::default(),
-        expiring: EntryBlock::default(),
         rows: EffectBlock::default(),
         ordered: EffectBlock::default(),
         written: Written {
@@ -84,8 +83,6 @@ fn end(
 struct Writing {
     out: BufWriter<File>,
     block: EntryBlock,
-    /// Entries of keys that expire.
-    expiring: EntryBlock,
     /// Rows of a table.
     rows: EffectBlock,
     /// What has to come before what is behind it.
@@ -99,16 +96,15 @@ impl Writing {
         for (number, database) in store.databases().enumerate() {
             let values = store.values(number);
             self.block.begin(database.number());
-            self.expiring.begin(database.number());
             let mut result = Ok(());
             database.visit(&mut |key, value| {
                 // A value that the cache has evicted meanwhile is gone, and the log says so.
                 if let Some(text) = values.text(key, value) {
-                    match value.expiry() {
-                        None => self.block.push(key.as_bytes(), &text),
-                        Some(expiry) => self.expiring.push_expiring(key.as_bytes(), &text, expiry),
+                    let (version, expiry) = (value.version(), value.expiry());
+                    self.block.push(key.as_bytes(), &text, version, expiry);
+                    if self.block.body().len() >= BLOCK {
+                        result = self.end_entries(database.number());
                     }
-                    result = self.end_entries(database.number(), BLOCK);
                 }
                 match result {
                     Ok(()) => ControlFlow::Continue(()),
@@ -116,7 +112,7 @@ impl Writing {
                 }
             });
             result?;
-            self.end_entries(database.number(), 0)?;
+            self.end_entries(database.number())?;
         }
         let mut last = None;
         loop {
@@ -196,14 +192,16 @@ impl Writing {
         end(out, written, ROWS, &mut self.rows)
     }
 
-    /// Writes the blocks of entries that have as many bytes as this, and begins new ones.
-    fn end_entries(&mut self, database: u8, bytes: usize) -> io::Result<()> {
-        let Self { out, written, .. } = self;
-        for (kind, block) in [(ENTRIES, &mut self.block), (EXPIRING, &mut self.expiring)] {
-            if block.count() == 0 || block.body().len() < bytes {
-                continue;
-            }
-            let head = block_head(kind, block.body());
+    /// Writes the block of entries, unless it is empty, and begins a new one.
+    fn end_entries(&mut self, database: u8) -> io::Result<()> {
+        let Self {
+            out,
+            written,
+            block,
+            ..
+        } = self;
+        if block.count() > 0 {
+            let head = block_head(VERSIONED, block.body());
             out.write_all(&head)?;
             out.write_all(block.body())?;
             written.entries += block.count();

@@ -14,7 +14,7 @@ pub(crate) mod mail;
 pub(crate) mod record;
 mod tables;
 
-use crate::{Expiry, Key, Value};
+use crate::{Expiry, Key, Value, Version, version};
 use bytes::Bytes;
 pub use fields::BadRecord;
 pub(crate) use journal::Journal;
@@ -42,6 +42,8 @@ pub struct Unlogged(#[source] pub Refused);
 /// what belongs together, do not compute in between.
 pub struct Effects<'s> {
     journal: Option<&'s Journal>,
+    /// The version of what is made again: what the log or a snapshot has.
+    again: Option<Version>,
     /// The only effect of most writes.
     one: Option<(u64, Change)>,
     /// The effects of a step over several keys.
@@ -61,18 +63,22 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Gives the next effect its number. To be called under the locks of all that the step holds.
-    fn push(&mut self, journal: &Journal, change: Change) {
+    /// Gives the next effect its number, and returns its version. To be called under the locks of
+    /// all that the step holds.
+    fn push(&mut self, journal: &Journal, change: Change) -> Version {
         let expected = self.expected;
-        if let Some((_, changes)) = self.blocks.last_mut()
+        if let Some((first, changes)) = self.blocks.last_mut()
             && changes.len() < expected
         {
-            return changes.push(change);
+            let number = *first + changes.len() as u64;
+            changes.push(change);
+            return Version::wrapping(number);
         }
         let first = journal.take_numbers(expected);
         let mut changes = Vec::with_capacity(expected);
         changes.push(change);
         self.blocks.push((first, changes));
+        Version::wrapping(first)
     }
 
     /// Writes all effects, or none of them; and one that changes nothing for each number that is
@@ -94,6 +100,7 @@ impl<'s> Effects<'s> {
     pub(crate) const fn new(journal: Option<&'s Journal>) -> Self {
         Self {
             journal,
+            again: None,
             one: None,
             step: None,
             begun: None,
@@ -119,82 +126,133 @@ impl<'s> Effects<'s> {
         }
     }
 
+    /// Effects of making again what is on the disk, where it has this version.
+    pub(crate) const fn again(version: Version) -> Self {
+        let mut effects = Self::new(None);
+        effects.again = Some(version);
+        effects
+    }
+
+    /// Whether they make again what is on the disk.
+    pub(crate) const fn are_again(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// Whether there is a log.
     #[inline]
     pub(crate) const fn are_logged(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Notes that a key has this value now. To be called under the lock of the key.
+    /// The version of a change that no log has.
     #[inline]
-    pub(crate) fn put(&mut self, database: u8, key: &Key, value: &Value) {
-        let what = || What::Put(key.clone(), value.clone());
-        self.note(database, what);
+    fn unlogged(&self) -> Version {
+        self.again.unwrap_or_else(version::fresh)
+    }
+
+    /// Gives a value its version where no log numbers the changes.
+    #[inline]
+    pub(crate) fn stamp_unlogged(&self, value: &mut Value) {
+        debug_assert!(!self.are_logged(), "the log numbers this change");
+        value.stamp(self.unlogged());
+    }
+
+    /// Notes that a key has this value now, and gives that its version. To be called under the lock
+    /// of the key.
+    #[inline]
+    pub(crate) fn put(&mut self, database: u8, key: &Key, value: &mut Value) {
+        let version = self.note(database, || What::Put(key.clone(), value.clone()));
+        value.stamp(version);
+    }
+
+    /// Notes that a key has the value that is in the cache under this stand-in, which gets its
+    /// version. To be called under the lock of the key.
+    pub(crate) fn put_cached(
+        &mut self,
+        database: u8,
+        key: &Key,
+        cached: &mut Value,
+        bytes: impl FnOnce() -> Value,
+    ) {
+        let version = self.note(database, || What::Put(key.clone(), bytes()));
+        cached.stamp(version);
     }
 
     /// Notes that a key is gone. To be called under the lock of the key.
     #[inline]
     pub(crate) fn delete(&mut self, database: u8, key: &Key) {
-        self.note(database, || What::Delete(key.clone()));
+        if self.are_logged() {
+            self.note(database, || What::Delete(key.clone()));
+        }
     }
 
-    /// Notes that a key expires at another time, or never. To be called under the lock of the key.
-    pub(crate) fn expire(&mut self, database: u8, key: &Key, expiry: Option<Expiry>) {
-        self.note(database, || What::Expire(key.clone(), expiry));
+    /// Notes that a key expires at another time, or never. Returns the version that its value has
+    /// from now on. To be called under the lock of the key.
+    pub(crate) fn expire(&mut self, database: u8, key: &Key, expiry: Option<Expiry>) -> Version {
+        self.note(database, || What::Expire(key.clone(), expiry))
     }
 
     /// Notes that no key is left in a range. To be called under the locks of all of it.
     pub(crate) fn delete_range(&mut self, database: u8, low: Bound<&Key>, high: Bound<&Key>) {
-        self.note(database, || {
-            What::DeleteRange(low.map(Key::clone), high.map(Key::clone))
-        });
-    }
-
-    /// Notes that a key's value is this from an offset on. To be called under the lock of the key.
-    pub(crate) fn tail(&mut self, database: u8, key: &Key, offset: usize, bytes: &[u8]) {
-        self.note(database, || {
-            What::Tail(key.clone(), offset as u64, Bytes::copy_from_slice(bytes))
-        });
-    }
-
-    #[inline]
-    fn note(&mut self, database: u8, what: impl FnOnce() -> What) {
         if self.are_logged() {
-            // Before the number: a panic in a copy must not lose it.
-            self.alone(Change::Database(database, what()));
+            self.note(database, || {
+                What::DeleteRange(low.map(Key::clone), high.map(Key::clone))
+            });
         }
     }
 
+    /// Notes that a key's value is this from an offset on. Returns the version that the value has
+    /// from now on. To be called under the lock of the key.
+    pub(crate) fn tail(&mut self, database: u8, key: &Key, offset: usize, bytes: &[u8]) -> Version {
+        self.note(database, || {
+            What::Tail(key.clone(), offset as u64, Bytes::copy_from_slice(bytes))
+        })
+    }
+
+    /// Notes a change, and returns its version.
+    #[inline]
+    fn note(&mut self, database: u8, what: impl FnOnce() -> What) -> Version {
+        if !self.are_logged() {
+            return self.unlogged();
+        }
+        // Before the number: a panic in a copy must not lose it.
+        self.alone(Change::Database(database, what()))
+    }
+
     /// Numbers a change that is a step of its own.
-    fn alone(&mut self, change: Change) {
-        let Some(journal) = self.journal else { return };
+    fn alone(&mut self, change: Change) -> Version {
+        let Some(journal) = self.journal else {
+            return self.unlogged();
+        };
         if let Some(gathered) = &mut self.gathered {
             return gathered.push(journal, change);
         }
         self.submit();
-        self.one = Some((journal.take_numbers(1), change));
+        let number = journal.take_numbers(1);
+        self.one = Some((number, change));
+        Version::wrapping(number)
     }
 
-    /// Notes an atomic step: changes that become durable together. To be called once in the step,
-    /// under the locks of all keys.
-    pub(crate) fn step(&mut self, database: u8, changes: Vec<What>) {
+    /// Notes an atomic step: changes that become durable together. Returns their versions, in their
+    /// order. To be called once in the step, under the locks of all keys, and before it changes
+    /// anything.
+    pub(crate) fn step(&mut self, database: u8, changes: Vec<What>) -> Versions {
         let changes = changes.into_iter();
         self.together(
             changes
                 .map(|what| Change::Database(database, what))
                 .collect(),
-        );
+        )
     }
 
-    /// Notes an atomic step over several databases. To be called once in the step, under the locks
-    /// of all keys.
-    pub(crate) fn steps(&mut self, changes: Vec<(u8, What)>) {
+    /// As [`step`](Self::step), over several databases.
+    pub(crate) fn steps(&mut self, changes: Vec<(u8, What)>) -> Versions {
         let changes = changes.into_iter();
         self.together(
             changes
                 .map(|(database, what)| Change::Database(database, what))
                 .collect(),
-        );
+        )
     }
 
     /// Notes an atomic step: changes of one mailbox. To be called under the lock of its messages.
@@ -203,17 +261,19 @@ impl<'s> Effects<'s> {
     }
 
     /// Numbers changes that become durable together.
-    fn together(&mut self, changes: Vec<Change>) {
-        let Some(journal) = self.journal else { return };
-        if changes.is_empty() {
-            return;
-        }
+    fn together(&mut self, changes: Vec<Change>) -> Versions {
+        let Some(journal) = self.journal.filter(|_| !changes.is_empty()) else {
+            return Versions::Unlogged(self.again);
+        };
         if let Some(gathered) = &mut self.gathered {
             let each = changes.into_iter();
-            return each.for_each(|change| gathered.push(journal, change));
+            let each = each.map(|change| gathered.push(journal, change));
+            return Versions::Each(each.collect::<Vec<_>>().into_iter());
         }
         self.submit();
-        self.step = Some((journal.take_numbers(changes.len()), changes));
+        let first = journal.take_numbers(changes.len());
+        self.step = Some((first, changes));
+        Versions::From(first)
     }
 
     /// Writes what has been numbered. The locks need not be held any more.
@@ -230,6 +290,31 @@ impl<'s> Effects<'s> {
 
     const fn is_pending(&self) -> bool {
         self.one.is_some() || self.step.is_some()
+    }
+}
+
+/// The versions of the changes of an atomic step, in the order of the changes.
+pub(crate) enum Versions {
+    /// Each is the next number of the log.
+    From(u64),
+    /// In a step in which any operations run.
+    Each(std::vec::IntoIter<Version>),
+    /// No log numbers the changes; they may all be made again, from one record.
+    Unlogged(Option<Version>),
+}
+
+impl Versions {
+    /// The version of the next change.
+    pub(crate) fn take(&mut self) -> Version {
+        match self {
+            Self::From(next) => {
+                let version = Version::wrapping(*next);
+                *next += 1;
+                version
+            }
+            Self::Each(versions) => versions.next().unwrap_or(Version::NONE),
+            Self::Unlogged(again) => again.unwrap_or_else(version::fresh),
+        }
     }
 }
 

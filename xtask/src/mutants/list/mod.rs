@@ -28,6 +28,7 @@ mod store_copies;
 mod store_expiry;
 mod store_steps;
 mod store_tables;
+mod store_versions;
 mod sync;
 mod table;
 mod table_effects;
@@ -103,6 +104,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         store_expiry::MUTANTS,
         store_steps::MUTANTS,
         store_tables::MUTANTS,
+        store_versions::MUTANTS,
         sync::MUTANTS,
         table::MUTANTS,
         table_effects::MUTANTS,

@@ -34,8 +34,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_numbers_effects_outside_the_lock",
         file: "crates/store/src/database.rs",
-        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        effects.put(self.kept.number, &noted, value);\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.kept.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
-        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        late = Some(value.clone());\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.kept.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(value) = late {\n            effects.put(self.kept.number, &noted, &value);\n        }\n",
+        original: "        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let mut decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &mut decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        effects.put(self.kept.number, &noted, value);\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.kept.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n",
+        replacement: "        let mut late = None;\n        let noted = key.clone();\n        let old = self.index.update(key, &mut |current| {\n            let mut decided = decide(effects, current.filter(|value| self.is_alive(value)));\n            match &mut decided {\n                Update::Put(value) => {\n                    if value.cached().is_none() {\n                        late = Some(value.clone());\n                    }\n                    self.note_expiry(&noted, current, value.expiry());\n                }\n                Update::Remove if current.is_some() => {\n                    effects.delete(self.kept.number, &noted);\n                    self.note_expiry(&noted, current, None);\n                }\n                Update::Keep | Update::Remove => {}\n            }\n            decided\n        });\n        if let Some(mut value) = late {\n            effects.put(self.kept.number, &noted, &mut value);\n        }\n",
         why: "Of two writes of a key the later one can have the lower number, so that a restart brings the older value back.",
         checker: durable("order_of_the_effects"),
         hangs: false,
@@ -70,8 +70,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_values_that_the_cache_evicts_stay_in_the_log",
         file: "crates/store/src/values.rs",
-        original: "        self.databases.commit_anyway(|effects| {\n",
-        replacement: "        self.databases.commit_anyway(|_| {\n            let effects = &mut Effects::new(None);\n",
+        original: "        self.databases.commit_anyway(|effects| {\n            database.update(effects, key.clone(), &mut |current| match current\n",
+        replacement: "        self.databases.commit_anyway(|_| {\n            let effects = &mut Effects::new(None);\n            database.update(effects, key.clone(), &mut |current| match current\n",
         why: "A value that the cache has given up comes back after a restart.",
         checker: durable("what_the_cache_has_evicted"),
         hangs: false,
@@ -124,8 +124,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_values_that_move_to_the_cache_are_not_logged",
         file: "crates/store/src/values.rs",
-        original: "                    effects.put(database.number(), key, &whole);\n",
-        replacement: "                    drop(whole);\n",
+        original: "                effects.put_cached(database.number(), key, &mut now, || {\n                    Value::from([front, suffix].concat()).expiring(expiry)\n                });\n",
+        replacement: "                Effects::new(None).stamp_unlogged(&mut now);\n",
         why: "The append that moved a value into the cache is lost by a restart.",
         checker: AGAIN,
         hangs: false,

@@ -47,8 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_decides_by_an_expired_value",
         file: "crates/store/src/database.rs",
-        original: "let decided = decide(effects, current.filter(|value| self.is_alive(value)));",
-        replacement: "let decided = decide(effects, current);",
+        original: "let mut decided = decide(effects, current.filter(|value| self.is_alive(value)));",
+        replacement: "let mut decided = decide(effects, current);",
         why: "INCR goes on from a value that has expired.",
         checker: expiry("what_has_had_its_time"),
         hangs: false,
@@ -74,8 +74,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_snapshots_without_times",
         file: "crates/store/src/disk/write.rs",
-        original: "match value.expiry() {",
-        replacement: "match value.expiry().filter(|_| false) {",
+        original: "let (version, expiry) = (value.version(), value.expiry());",
+        replacement: "let (version, expiry) = (value.version(), value.expiry().filter(|_| false));",
         why: "After a restart from a snapshot no key expires.",
         checker: expiry("a_time_that_was_prolonged"),
         hangs: false,

@@ -1,0 +1,165 @@
+//! Versions in snapshots: of this format and of older ones, with the log on top.
+
+use super::format::{END, ENTRIES, EXPIRING, block_head, head};
+use super::{load, replay, write};
+use crate::effects::fields::{write_number, write_text};
+use crate::{
+    CacheSettings, Engine, Expiry, Folder, Key, LEAST_CACHE, Store, StoreConfig,
+    Strategy as Shards, Update, Value, Version,
+};
+use proptest::prelude::*;
+use std::path::Path;
+use tremula_log::{Log, MemoryLog, Sequence};
+use tremula_sync::system::Arc;
+
+const THREADS: usize = 2;
+
+fn key(number: u8) -> Key {
+    Key::from(&[b'k', number][..])
+}
+
+/// What a store has: for each key its value, its version, and when it expires.
+type Contents = Vec<(Vec<u8>, Vec<u8>, Version, Option<Expiry>)>;
+
+fn contents(store: &Store) -> Contents {
+    let keys = (0..=u8::MAX).map(key);
+    let found = keys.filter_map(|key| {
+        let (text, version) = store.values(0).versioned(&key)?;
+        let expiry = store.database(0).get(&key)?.expiry();
+        Some((key.as_bytes().to_vec(), text.to_vec(), version, expiry))
+    });
+    found.collect()
+}
+
+fn config() -> StoreConfig {
+    StoreConfig::new(Engine::Aspen).cache(Some(CacheSettings {
+        strategy: Shards::default(),
+        bytes: LEAST_CACHE,
+        from: 30,
+    }))
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(u8, u8),
+    Append(u8, u8),
+    SetTime(u8, Option<bool>),
+    Remove(u8),
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let key = || 0..3_u8;
+    let operation = prop_oneof![
+        2 => (key(), 0..40_u8).prop_map(|(key, length)| Operation::Insert(key, length)),
+        3 => (key(), 0..40_u8).prop_map(|(key, length)| Operation::Append(key, length)),
+        3 => (key(), any::<Option<bool>>()).prop_map(|(key, time)| Operation::SetTime(key, time)),
+        1 => key().prop_map(Operation::Remove),
+    ];
+    prop::collection::vec(operation, 1..30)
+}
+
+fn run(store: &Store, operation: &Operation) {
+    let database = store.database(0);
+    let done = store.commit(|effects| match *operation {
+        Operation::Insert(number, length) => {
+            let value = Value::from(vec![length; length.into()]);
+            let old = database.insert(effects, key(number), value);
+            store.values(0).dropped(old);
+        }
+        Operation::Append(number, length) => {
+            let bytes = vec![length; length.into()];
+            let values = store.values(0);
+            let appended = values.append(effects, key(number), &bytes, usize::MAX, usize::MAX);
+            appended.expect("no limit");
+        }
+        Operation::SetTime(number, time) => {
+            let time = time.map(|is_far| Expiry::LAST_MILLIS - u64::from(is_far));
+            let time = time.and_then(Expiry::from_millis);
+            database.update_expiry(effects, key(number), &mut |_| Update::Put(time));
+        }
+        Operation::Remove(number) => {
+            let old = database.remove(effects, &key(number));
+            store.values(0).dropped(old);
+        }
+    });
+    done.expect("the log takes it");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 150 } else { 400 }))]
+
+    /// As if the snapshot had seen each key later than all that is in the log behind its
+    /// beginning, whatever that is: what comes between is made again on top of what it became.
+    #[test]
+    fn the_log_on_top_of_a_later_snapshot_gives_each_value_its_version(
+        operations in operations(),
+        begins in 1..20_u64,
+    ) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+        let folder = Folder::new(directory.path());
+        let opened = Store::recover(&config(), Arc::clone(&log), &folder, &mut |_| ());
+        let (store, _) = opened.expect("nothing is there");
+        for operation in &operations {
+            run(&store, operation);
+        }
+        store.forward();
+        let begins = Sequence::new(begins.min(log.tail().next.get()));
+        let path = directory.path().join("snapshot");
+        write(&store, begins, &path).expect("a snapshot");
+        let expected = contents(&store);
+        let again = Store::made(&config(), true).expect("a store");
+        load(&again, &path, THREADS, &mut |_| ()).expect("it is whole");
+        prop_assert_eq!(&contents(&again), &expected);
+        replay(&again, &*log, begins, THREADS, &mut |_| ()).expect("the log is whole");
+        prop_assert_eq!(&contents(&again), &expected);
+    }
+}
+
+/// A snapshot as an earlier format had it, with two keys, of which one expires.
+fn old_snapshot(format: u32, begins: u64, path: &Path) {
+    let mut head = head(begins);
+    head[8..12].copy_from_slice(&format.to_le_bytes());
+    let sum = crc32c::crc32c(&head[..20]);
+    head[20..].copy_from_slice(&sum.to_le_bytes());
+    let mut bytes = head.to_vec();
+    let mut entries = 0_u64;
+    for (kind, name) in [(ENTRIES, b"k\x01"), (EXPIRING, b"k\x02")] {
+        if kind == EXPIRING && format < 3 {
+            continue;
+        }
+        let mut body = vec![0];
+        write_number(0, &mut body);
+        write_text(name, &mut body);
+        write_text(b"value", &mut body);
+        if kind == EXPIRING {
+            write_number(Expiry::LAST_MILLIS, &mut body);
+        }
+        bytes.extend(block_head(kind, &body));
+        bytes.extend(body);
+        entries += 1;
+    }
+    let end = [entries.to_le_bytes(), begins.to_le_bytes()].concat();
+    bytes.extend(block_head(END, &end));
+    bytes.extend(end);
+    std::fs::write(path, bytes).expect("a file");
+}
+
+#[test]
+fn older_formats_are_read_and_have_the_last_version_before_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("snapshot");
+    for format in 1..=3 {
+        for begins in [1, 2, 1 << 40] {
+            old_snapshot(format, begins, &path);
+            let store = Store::made(&config(), true).expect("a store");
+            let loaded = load(&store, &path, THREADS, &mut |_| ()).expect("it is whole");
+            assert_eq!(loaded.begins, Sequence::new(begins));
+            let version = Version::new(begins - 1).expect("48 bits");
+            let entry = |name: &[u8], expiry| (name.to_vec(), b"value".to_vec(), version, expiry);
+            let mut expected = vec![entry(b"k\x01", None)];
+            expected.extend((format == 3).then(|| entry(b"k\x02", Some(Expiry::LAST))));
+            assert_eq!(contents(&store), expected, "format {format}");
+        }
+    }
+}
