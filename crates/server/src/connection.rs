@@ -11,7 +11,9 @@ mod waiting;
 
 use crate::apart::{self, Job, LONG, free};
 use crate::clients::{Admission, Buffers, Client, Clients, State};
-use crate::commands::{self, Awaited, Failure, Lent, Next, Receive, Session, Unfinished, Waiting};
+use crate::commands::{
+    self, Awaited, Failure, Lent, Next, Receive, Session, Transaction, Unfinished, Waiting,
+};
 use crate::figures::{Stopwatch, Stripe, Took};
 use crate::limits::REPLY_BATCH;
 use crate::memory::Room;
@@ -306,7 +308,10 @@ impl Connection {
     fn publish(&self) {
         // With TLS, replies may be encrypted and not sent.
         let encrypted = self.stream.unsent();
+        let waiting = self.session.transaction.as_ref();
         let buffers = Buffers {
+            waiting: waiting.map_or(0, Transaction::bytes) + self.session.watched.bytes(),
+            queued: waiting.map(Transaction::len),
             unread: self.input.len() - self.consumed,
             input: self.input.capacity() + self.stream.held() + self.parser.grown(),
             kept: self.kept.as_ref().map_or(0, |kept| kept.bytes),

@@ -154,6 +154,7 @@ impl Memory {
         turn: &mut Turn,
         command: &Command,
         arguments: Arguments<'_>,
+        waiting: Option<usize>,
     ) -> Room {
         let limit = self.bound();
         if limit == u64::MAX {
@@ -167,10 +168,11 @@ impl Memory {
             note_access(server, database, arguments.get(1));
         }
         self.relieve(server, turn);
-        if !command.needs_memory() {
-            return Room::Enough(None);
-        }
-        let need = self.need(server, database, command, arguments);
+        let need = match waiting {
+            Some(bytes) => bytes as u64 + STEP,
+            None if command.needs_memory() => self.need(server, database, command, arguments),
+            None => return Room::Enough(None),
+        };
         let promise = promised.take().or_else(|| self.promise(need));
         let more = if promise.is_some() { 0 } else { need };
         match self.make_room(server, more, limit, turn) {

@@ -35,6 +35,7 @@ IGNORED = {
     "activerehashing": "no hash tables that are rehashed",
     "always-show-logo": "no logo; the line with the process id is printed below",
     "appendfsync": "nothing is written to disk",
+    "appendfilename": "nothing is written to disk",
     "appendonly": "nothing is written to disk",
     "daemonize": "the server stays in the foreground, as the suite wants",
     "databases": "always 16, as the suite wants",

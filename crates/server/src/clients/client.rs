@@ -76,6 +76,10 @@ pub(crate) struct Buffers {
     pub(crate) unread: usize,
     /// Bytes allocated for input.
     pub(crate) input: usize,
+    /// Bytes of commands that wait for `EXEC`, and of watched keys.
+    pub(crate) waiting: usize,
+    /// How many commands wait for `EXEC`, since `MULTI`.
+    pub(crate) queued: Option<usize>,
     /// Bytes of a buffer for input that the client has left with its thread for a while.
     pub(crate) kept: usize,
     /// Bytes of replies that the client has not taken.
@@ -129,12 +133,14 @@ pub(crate) struct Client {
     /// The command that is on the worker's thread now, by its [token](Command::token); else 0.
     on_thread: AtomicUsize,
     state: AtomicU8,
-    /// Whether the client's transaction is being refused, for its flags.
-    pub(crate) in_transaction: AtomicBool,
     /// Whether the client stays when the largest are closed.
     pub(crate) no_evict: AtomicBool,
     unread: AtomicUsize,
+    /// With what waits.
     input: AtomicUsize,
+    waiting: AtomicUsize,
+    /// -1 outside of a transaction.
+    queued: AtomicI64,
     kept: AtomicUsize,
     unsent: AtomicUsize,
     output: AtomicUsize,
@@ -170,10 +176,11 @@ impl Client {
             last_command: Mutex::new("NULL"),
             on_thread: AtomicUsize::new(0),
             state: AtomicU8::new(State::Waiting as u8),
-            in_transaction: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             unread: AtomicUsize::new(0),
             input: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            queued: AtomicI64::new(-1),
             kept: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
@@ -303,7 +310,10 @@ impl Client {
     /// Notes what the connection holds. [`Clients::publish`](super::Clients::publish) also sums it.
     pub(super) fn set_buffers(&self, buffers: Buffers, soft_limit: usize) {
         self.unread.store(buffers.unread, Relaxed);
-        self.input.store(buffers.input, Relaxed);
+        self.input.store(buffers.input + buffers.waiting, Relaxed);
+        self.waiting.store(buffers.waiting, Relaxed);
+        let queued = buffers.queued.map_or(-1, |queued| queued as i64);
+        self.queued.store(queued, Relaxed);
         self.kept.store(buffers.kept, Relaxed);
         self.unsent.store(buffers.unsent, Relaxed);
         self.output.store(buffers.output, Relaxed);
@@ -429,9 +439,8 @@ impl Client {
             (self.is_subscriber(), 'P'),
             (self.peer.is_unix(), 'U'),
             (self.is(State::Blocked), 'b'),
-            (self.in_transaction.load(Relaxed), 'x'),
+            (self.queued.load(Relaxed) >= 0, 'x'),
             (self.no_evict.load(Relaxed), 'e'),
-            (self.ending().is_some(), 'A'),
         ]
         .into_iter()
         .filter_map(|(has, flag)| has.then_some(flag))
@@ -441,7 +450,7 @@ impl Client {
         let _ = writeln!(
             out,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
-             multi=-1 qbuf={unread} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} \
+             multi={} qbuf={unread} qbuf-free={} argv-mem=0 multi-mem={} rbs={output} rbp={output} \
              obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
              resp={} lib-name={} lib-ver={} io-thread={}",
             self.id,
@@ -456,7 +465,9 @@ impl Client {
             load(&self.subscriptions[0]),
             load(&self.subscriptions[1]),
             load(&self.subscriptions[2]),
-            input.saturating_sub(unread),
+            self.queued.load(Relaxed),
+            input.saturating_sub(unread + load(&self.waiting)),
+            load(&self.waiting),
             input + output + size_of::<Self>(),
             if unsent > 0 { "rw" } else { "r" },
             command.unwrap_or(*lock(&self.last_command)),

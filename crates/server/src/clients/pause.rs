@@ -45,15 +45,15 @@ impl Pause {
         self.is_set.store(false, Relaxed);
     }
 
-    /// Whether a command has to wait. `CLIENT UNPAUSE` never does.
-    pub(crate) fn holds(&self, command: &Command) -> bool {
+    /// Whether a command has to wait, which `writes` or does not. `CLIENT UNPAUSE` never does.
+    pub(crate) fn holds(&self, command: &Command, writes: bool) -> bool {
         if !self.is_set.load(Relaxed) || command.full_name == "client|unpause" {
             return false;
         }
         let Some(until) = *lock(&self.until) else {
             return false;
         };
-        let is_held = !until.only_writes || command.flags.contains(&"write");
+        let is_held = !until.only_writes || writes;
         is_held && Instant::now() < until.end
     }
 

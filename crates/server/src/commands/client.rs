@@ -195,6 +195,10 @@ struct List {
 impl Work for List {
     fn step(&mut self, context: &mut Context<'_>, _: Arguments<'_>) -> Result<Step, Failure> {
         for client in self.clients.by_ref() {
+            // One that is ended is no client any more, although its connection may take a while.
+            if client.ending().is_some() {
+                continue;
+            }
             let is_me = client.id == context.client.id;
             client.describe(is_me.then_some(context.command.full_name), &mut self.text);
             if context.turn.spend(1) {

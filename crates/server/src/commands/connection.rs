@@ -144,7 +144,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.outbox = None;
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;
-    context.client.in_transaction.store(false, Relaxed);
+    context.session.end_transaction();
     context.client.no_evict.store(false, Relaxed);
     context.client.set_name(b"");
     publish(context);

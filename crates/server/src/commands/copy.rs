@@ -1,7 +1,7 @@
 //! `COPY`, `MOVE`, `RENAME`, `RENAMENX`: values that go to another key.
 
 use super::strings::drop_from;
-use super::{Context, Failure, Next, Outcome};
+use super::{Command, Context, Failure, Next, Outcome};
 use crate::memory::note_access;
 use crate::resp::{Arguments, number};
 use tremula_store::{DATABASES, Key, Lifetime, Moved, Place, Update, Value, Way};
@@ -9,19 +9,7 @@ use tremula_store::{DATABASES, Key, Lifetime, Moved, Place, Update, Value, Way};
 /// `COPY source destination [DB index] [REPLACE]`.
 pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let own = context.session.database;
-    let (mut to, mut replaces) = (own, false);
-    let mut options = arguments.skip(3);
-    while let Some(option) = options.next() {
-        if option.eq_ignore_ascii_case(b"replace") {
-            replaces = true;
-        } else if option.eq_ignore_ascii_case(b"db")
-            && let Some(index) = options.next()
-        {
-            to = database(index)?;
-        } else {
-            return Err(Failure::SYNTAX);
-        }
-    }
+    let (to, replaces) = copy_options(arguments, own)?;
     let (source, destination) = (arguments.get(1), arguments.get(2));
     if source == destination && to == own {
         return Err(Failure::SAME_KEY);
@@ -36,6 +24,37 @@ pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         .reply
         .integer(matches!(moved, Moved::Done(_)).into());
     Ok(Next::Reply)
+}
+
+/// The database that a value is copied to, and whether it replaces another.
+fn copy_options(arguments: Arguments<'_>, own: usize) -> Result<(usize, bool), Failure> {
+    let (mut to, mut replaces) = (own, false);
+    let mut options = arguments.skip(3);
+    while let Some(option) = options.next() {
+        if option.eq_ignore_ascii_case(b"replace") {
+            replaces = true;
+        } else if option.eq_ignore_ascii_case(b"db")
+            && let Some(index) = options.next()
+        {
+            to = database(index)?;
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    Ok((to, replaces))
+}
+
+/// The database to which `COPY` or `MOVE` brings a value from its own one.
+pub(super) fn target(
+    command: &Command,
+    arguments: Arguments<'_>,
+    own: usize,
+) -> Result<usize, Failure> {
+    if command.full_name == "move" {
+        database(arguments.get(2))
+    } else {
+        copy_options(arguments, own).map(|(to, _)| to)
+    }
 }
 
 /// `MOVE key db`.
@@ -114,8 +133,8 @@ fn carry(
         key: &to,
     };
     loop {
-        let store = &context.server.store;
-        let moved = context.commit(|effects| store.free().carry(effects, source, target, way))?;
+        let databases = context.databases;
+        let moved = context.commit(|effects| databases.carry(effects, source, target, way))?;
         match moved {
             Moved::Cached => leave_cache(context, &from)?,
             Moved::Done(old) => {

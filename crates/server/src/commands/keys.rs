@@ -11,7 +11,9 @@ use crate::server::Shared;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, Range};
 use std::sync::mpsc::Receiver;
-use tremula_store::{DATABASES, Direction, Key, ONE_MOMENT, Unlogged, Value, Walk, prefix_bounds};
+use tremula_store::{
+    DATABASES, Databases, Direction, Key, ONE_MOMENT, Unlogged, Value, Walk, prefix_bounds,
+};
 
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     context.session.has_written = true;
@@ -22,10 +24,9 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         context.reply.count(removed.into());
         return Ok(Next::Reply);
     }
-    let remove: Count = |server, number, keys| {
-        let store = &server.store;
-        let removed =
-            store.commit(|effects| store.database(number).remove_together(effects, keys))?;
+    let remove: Count = |server, databases, number, keys| {
+        let database = databases.database(number);
+        let removed = databases.commit(|effects| database.remove_together(effects, keys))?;
         let removed = removed.into_iter();
         Ok(removed
             .filter(|old| drop_from(server, number, Some(old.clone())))
@@ -66,10 +67,15 @@ pub(super) fn touch(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     count_keys(context, arguments, count_present, Look::AndUse)
 }
 
-fn count_present(server: &Shared, number: usize, keys: &[Key]) -> Result<usize, Unlogged> {
+fn count_present(
+    _: &Shared,
+    databases: Databases<'_>,
+    number: usize,
+    keys: &[Key],
+) -> Result<usize, Unlogged> {
     let mut count = 0;
     let mut show = |_, value: Option<&Value>| count += usize::from(value.is_some());
-    server.store.database(number).get_together(keys, &mut show);
+    databases.database(number).get_together(keys, &mut show);
     Ok(count)
 }
 
@@ -99,7 +105,7 @@ enum Look {
 }
 
 /// Counts keys of the database with this number.
-type Count = fn(&Shared, usize, &[Key]) -> Result<usize, Unlogged>;
+type Count = fn(&Shared, Databases<'_>, usize, &[Key]) -> Result<usize, Unlogged>;
 
 struct Counting {
     keys: Vec<Key>,
@@ -132,10 +138,10 @@ impl Work for Counting {
         }
         let (number, keys) = (context.session.database, std::mem::take(&mut self.keys));
         let count = self.count;
-        if keys.len() > ONE_MOMENT {
+        if keys.len() > ONE_MOMENT && !context.databases.are_held() {
             let frees = self.look == Look::No;
             let (job, counted) = job(move |server| {
-                let counted = count(server, number, &keys);
+                let counted = count(server, server.store.free(), number, &keys);
                 if frees {
                     server.store.database(number).tidy();
                 }
@@ -144,7 +150,7 @@ impl Work for Counting {
             self.counted = Some(counted);
             return Ok(Step::Apart(job));
         }
-        let counted = count(context.server, number, &keys)?;
+        let counted = count(context.server, context.databases, number, &keys)?;
         self.answer(context, arguments, counted);
         Ok(Step::Done)
     }
@@ -224,22 +230,24 @@ pub(super) fn flushall(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
 }
 
 /// Empties databases: each at one moment, on the thread apart if there are many keys.
-fn flush(context: &mut Context<'_>, arguments: Arguments<'_>, databases: Range<usize>) -> Outcome {
-    let keys: usize = databases
-        .clone()
-        .map(|number| context.server.store.database(number).len())
-        .sum();
-    let empty = move |server: &Shared| {
-        let store = &server.store;
-        store.commit(|effects| {
-            for number in databases {
-                let database = store.database(number);
+fn flush(context: &mut Context<'_>, arguments: Arguments<'_>, numbers: Range<usize>) -> Outcome {
+    let is_long = || {
+        let database = |number| context.databases.database(number);
+        let keys: usize = numbers.clone().map(|number| database(number).len()).sum();
+        keys > ONE_MOMENT
+    };
+    let is_apart = !context.databases.are_held() && is_long();
+    let empty = move |databases: Databases<'_>| {
+        databases.commit(|effects| {
+            for number in numbers {
+                let database = databases.database(number);
                 database.remove_range(effects, Bound::Unbounded, Bound::Unbounded);
             }
         })
     };
     context.session.has_written = true;
-    if keys > ONE_MOMENT {
+    if is_apart {
+        let empty = move |server: &Shared| empty(server.store.free());
         return apart(context, arguments, empty, |context, emptied| {
             emptied?;
             context.session.has_written = true;
@@ -247,7 +255,7 @@ fn flush(context: &mut Context<'_>, arguments: Arguments<'_>, databases: Range<u
             Ok(())
         });
     }
-    empty(context.server)?;
+    empty(context.databases)?;
     context.reply.ok();
     Ok(Next::Reply)
 }

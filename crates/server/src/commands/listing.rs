@@ -5,6 +5,7 @@
 //! or keys and values, as the index has them: long ones are shared, and each takes the size of its
 //! type. They are written when the client has read what was written before.
 
+use super::atomic::too_many;
 use super::{Context, Failure, Outcome, Step, View, Work, begin};
 use crate::glob::{Matching, STEPS_PER_BYTE, TooManySteps};
 use crate::limits::REPLY_BATCH;
@@ -229,6 +230,8 @@ pub(super) struct Listing<E> {
     current: Option<((Key, Value), Matching)>,
     page: Option<Page>,
     seen: usize,
+    /// All that it has gone through.
+    looked: usize,
     gathered: Gathered<E>,
     /// The bytes of the reply.
     bytes: usize,
@@ -260,6 +263,7 @@ impl<E: Element> Listing<E> {
             current: None,
             page,
             seen: 0,
+            looked: 0,
             gathered: Gathered::new(&context.server.gathering),
             bytes: 0,
             is_written: false,
@@ -298,7 +302,12 @@ impl<E: Element> Listing<E> {
         let limits = &context.server.limits;
         let longest = context.server.live.max_output_buffer.bytes();
         let most = limits.turn.max_gathered.0;
+        let atomic = context.server.limits.transactions.max_atomic;
         while let Some((entry, mut matching)) = self.next(context) {
+            self.looked += 1;
+            if context.databases.are_held() && self.looked > atomic {
+                return Err(too_many(atomic));
+            }
             if !self.source.shows(&entry.0) {
                 if context.turn.spend(1) {
                     return Ok(None);

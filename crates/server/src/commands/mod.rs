@@ -1,6 +1,7 @@
 //! The commands. One table serves dispatch, the check of arities, `COMMAND` and documentation.
 
 mod acl;
+mod atomic;
 mod channels;
 mod client;
 mod config;
@@ -34,6 +35,7 @@ mod slowlog;
 mod strings;
 mod table;
 mod transaction;
+mod txn;
 mod view;
 mod work;
 
@@ -60,7 +62,8 @@ pub(crate) use reach::{ChannelReach, KeyReach};
 use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use table::{CATEGORIES, COUNT, Command, all, lookup_full, numbered};
-use tremula_store::{Database, Effects, Values};
+pub(crate) use transaction::{Transaction, Watched};
+use tremula_store::{Database, Databases, Effects, Values};
 use view::View;
 pub(crate) use work::{Step, Unfinished, Work};
 use work::{apart, begin};
@@ -89,6 +92,10 @@ pub(crate) struct Session {
     pub(crate) watching: Option<Watching>,
     /// What it listens to, if it does.
     pub(crate) subscriptions: Option<Subscriptions>,
+    /// The commands that wait for `EXEC`, since `MULTI`.
+    pub(crate) transaction: Option<Transaction>,
+    /// The keys that it watches.
+    pub(crate) watched: Watched,
     /// Whether something has been committed that is not on its way into the log.
     pub(crate) has_written: bool,
     /// When its writes are on the disk, if it has chosen.
@@ -108,6 +115,8 @@ impl Session {
             outbox: None,
             watching: None,
             subscriptions: None,
+            transaction: None,
+            watched: Watched::default(),
             has_written: false,
             durability: None,
         }
@@ -128,6 +137,8 @@ pub(crate) struct Context<'a> {
     pub(crate) command: &'static Command,
     /// What this thread counts.
     pub(crate) stripe: &'a Stripe,
+    /// The databases, free or held for a transaction.
+    pub(crate) databases: Databases<'a>,
 }
 
 impl Session {
@@ -143,7 +154,7 @@ impl Session {
 impl<'a> Context<'a> {
     /// The values of the selected database.
     pub(crate) fn values(&self) -> Values<'a> {
-        self.server.store.values(self.session.database)
+        self.databases.values(self.session.database)
     }
 
     /// Counts a key that was looked up to be read.
@@ -159,7 +170,7 @@ impl<'a> Context<'a> {
 
     /// The selected database.
     pub(crate) fn database(&self) -> Database<'a> {
-        self.server.store.database(self.session.database)
+        self.databases.database(self.session.database)
     }
 
     /// What waits for this connection without its asking, from now on.
@@ -177,7 +188,7 @@ impl<'a> Context<'a> {
     #[inline]
     fn commit<R>(&mut self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Failure> {
         self.session.has_written = true;
-        Ok(self.server.store.commit(write)?)
+        Ok(self.databases.commit(write)?)
     }
 }
 
@@ -242,6 +253,7 @@ impl Lent<'_> {
             is_apart: self.is_apart,
             command,
             stripe: self.stripe,
+            databases: self.server.store.free(),
         }
     }
 
@@ -264,7 +276,12 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     lent.reply.begin();
     let found = admitted(lent, arguments);
     let pause = &lent.server.clients.pause;
-    if found.as_ref().is_ok_and(|command| pause.holds(command)) {
+    if lent.session.takes(found.as_ref().ok().copied()) {
+        return transaction::take(lent, arguments, found);
+    }
+    let session = &*lent.session;
+    let is_held = |command: &&'static Command| pause.holds(command, session.writes(command));
+    if found.as_ref().is_ok_and(is_held) {
         return Next::Paused;
     }
     if let Ok(command) = &found
@@ -277,9 +294,10 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     let mut room = Room::Enough(None);
     if let Ok(command) = &found {
         let session = &mut *lent.session;
+        let waiting = session.need_of(command);
         let held = (session.database, &mut session.promise);
         let memory = &lent.server.memory;
-        room = memory.admit(lent.server, held, lent.turn, command, arguments);
+        room = memory.admit(lent.server, held, lent.turn, command, arguments, waiting);
     }
     if let Room::NotYet = room {
         return Next::Again;
@@ -287,11 +305,15 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     let mute = lent.reply.mute;
     lent.reply.next_command();
     let Room::Enough(promise) = room else {
-        return refuse(lent, arguments, Failure::OUT_OF_MEMORY);
+        let failure = transaction::refused(lent.session, arguments, Failure::OUT_OF_MEMORY);
+        return refuse(lent, arguments, failure);
     };
     let command = match found {
         Ok(command) => command,
-        Err(failure) => return refuse(lent, arguments, failure),
+        Err(failure) => {
+            let failure = transaction::refused(lent.session, arguments, failure);
+            return refuse(lent, arguments, failure);
+        }
     };
     let name = command.full_name;
     lent.session.last_command = name;
@@ -450,11 +472,9 @@ fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
 
 /// The requested command, if this client may run it now.
 fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
-    let found = find(arguments);
-    transaction::check(lent.client, found.as_ref().ok().copied())?;
-    let command = found?;
+    let command = find(arguments)?;
     if !lent.session.identity.may_do_everything(&lent.server.users) {
-        check_user(lent, command, arguments)?;
+        check_user(lent.session, command, arguments)?;
     }
     lent.server.denied.check(command)?;
     if let Some(subscriptions) = &lent.session.subscriptions {
@@ -465,11 +485,11 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
 
 /// Whether the user of the connection may run a command with these arguments.
 fn check_user(
-    lent: &mut Lent<'_>,
+    session: &mut Session,
     command: &'static Command,
     arguments: Arguments<'_>,
 ) -> Result<(), Failure> {
-    let Some(user) = lent.session.identity.user() else {
+    let Some(user) = session.identity.user() else {
         let is_open = command.flags.contains(&"no_auth");
         return if is_open {
             Ok(())

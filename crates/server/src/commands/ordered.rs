@@ -1,5 +1,6 @@
 //! The commands that Redis lacks, which exist because the keys are ordered.
 
+use super::atomic::too_many;
 use super::listing::{Element, Listing, Source, list};
 use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
 use crate::apart::job;
@@ -9,7 +10,8 @@ use crate::users::{Interval, Reason};
 use std::ops::Bound;
 use std::sync::mpsc::Receiver;
 use tremula_store::{
-    Database, Direction, Key, KeyRange, ONE_MOMENT, Text, TooManyKeys, Value, Walk, snapshot,
+    Database, Databases, Direction, Key, KeyRange, ONE_MOMENT, Text, TooManyKeys, Value, Walk,
+    snapshot,
 };
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
@@ -85,6 +87,17 @@ fn is_open(context: &Context<'_>, arguments: Arguments<'_>) -> bool {
 /// The keys between the bounds that the first two arguments are, in either order; `None` if they
 /// are no bounds.
 pub(crate) fn interval_of(arguments: Arguments<'_>) -> Option<Interval> {
+    let (low, high) = held_bounds(arguments)?;
+    let bytes = |bound: &Bound<Key>| bound.as_ref().map(|key| key.as_bytes().to_vec());
+    let (low, high) = (bytes(&low), bytes(&high));
+    Some(Interval::between(
+        low.as_ref().map(Vec::as_slice),
+        high.as_ref().map(Vec::as_slice),
+    ))
+}
+
+/// As [`interval_of`].
+pub(super) fn held_bounds(arguments: Arguments<'_>) -> Option<(Bound<Key>, Bound<Key>)> {
     let one = parse_bound(arguments.get(1)).ok()?;
     let other = parse_bound(arguments.get(2)).ok()?;
     let is_reversed = arguments
@@ -95,13 +108,7 @@ pub(crate) fn interval_of(arguments: Arguments<'_>) -> Option<Interval> {
     } else {
         (one, other)
     };
-    let (low, high) = (low.lower()?, high.upper()?);
-    let bytes = |bound: &Bound<Key>| bound.as_ref().map(|key| key.as_bytes().to_vec());
-    let (low, high) = (bytes(&low), bytes(&high));
-    Some(Interval::between(
-        low.as_ref().map(Vec::as_slice),
-        high.as_ref().map(Vec::as_slice),
-    ))
+    Some((low.lower()?, high.upper()?))
 }
 
 type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;
@@ -147,11 +154,17 @@ impl<E: Element> Work for Snapshot<E> {
                     };
                     let (number, most) =
                         (context.session.database, context.server.limits.max_snapshot);
-                    let (job, copied) = job(move |server| {
-                        let database = server.store.database(number);
+                    let copy = move |databases: Databases<'_>| {
+                        let database = databases.database(number);
                         let keys = KeyRange::new(range.low.as_ref(), range.high.as_ref());
                         snapshot(database, keys, range.direction, range.limit, most)
-                    });
+                    };
+                    if context.databases.are_held() {
+                        let copied = copy(context.databases);
+                        *self = Self::Lists(Box::new(Self::list(context, copied)?));
+                        continue;
+                    }
+                    let (job, copied) = job(move |server| copy(server.store.free()));
                     *self = Self::Copies(copied);
                     return Ok(Step::Apart(job));
                 }
@@ -184,18 +197,34 @@ pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
         return Ok(Next::Reply);
     };
     let number = context.session.database;
+    // In a transaction the range is held already.
     let has_few = has_few_keys(context, &low, &high);
-    let remove = move |server: &Shared| {
-        let store = &server.store;
+    if context.databases.are_held() {
+        let most = context.server.limits.transactions.max_atomic;
+        let mut some = Vec::new();
+        let range = KeyRange::new(low.as_ref(), high.as_ref());
+        let database = context.database();
+        database.scan(
+            range,
+            Direction::Ascending,
+            most.saturating_add(1),
+            &mut some,
+        );
+        if some.len() > most {
+            return Err(too_many(most));
+        }
+    }
+    let remove = move |databases: Databases<'_>| {
         let (low, high) = (low.as_ref(), high.as_ref());
-        store.commit(|effects| store.database(number).remove_range(effects, low, high))
+        databases.commit(|effects| databases.database(number).remove_range(effects, low, high))
     };
     context.session.has_written = true;
     if has_few {
-        let removed = remove(context.server)?;
+        let removed = remove(context.databases)?;
         context.reply.count(removed);
         return Ok(Next::Reply);
     }
+    let remove = move |server: &Shared| remove(server.store.free());
     apart(context, arguments, remove, |context, removed| {
         context.session.has_written = true;
         context.reply.count(removed?);
@@ -205,7 +234,7 @@ pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
 
 /// Whether a range has so few keys now that removing them takes less than a turn.
 fn has_few_keys(context: &Context<'_>, low: &Bound<Key>, high: &Bound<Key>) -> bool {
-    if context.database().len() <= ONE_MOMENT {
+    if context.databases.are_held() || context.database().len() <= ONE_MOMENT {
         return true;
     }
     let mut some = Vec::new();

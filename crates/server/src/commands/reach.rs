@@ -77,6 +77,13 @@ pub(crate) enum KeyReach {
     Every(Access),
 }
 
+impl Reach {
+    /// Whether the command may touch any key, not only those that its arguments name.
+    pub(crate) const fn goes_far(&self) -> bool {
+        matches!(self.keys, KeyReach::Seen | KeyReach::Every(_))
+    }
+}
+
 /// Nothing that is open to some users and not to others.
 pub(super) const NOTHING_OF_USERS: Reach = keys_only(KeyReach::None);
 /// Tables that are open to the user, which the command sees to by itself.

@@ -9,7 +9,7 @@ use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
     info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist, scan,
-    slowlog, strings, transaction,
+    slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];
@@ -493,14 +493,18 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("quit", -1, connection::quit, HANDSHAKE, CONNECTION, NOTHING_OF_USERS)
         .docs("connection", "1.0.0", NOTHING, "QUIT", "Close the connection"),
     Command::new("multi", 1, transaction::multi, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
-        .docs("transactions", "1.2.0", NOTHING, "MULTI",
-            "Refused, and every command with it until `EXEC` or `DISCARD`: there are no transactions yet"),
+        .docs("transactions", "1.2.0", NOTHING, "MULTI", "Begin a transaction: commands wait for `EXEC`"),
     Command::new("exec", 1, transaction::exec, &["noscript", "loading", "stale", "skip_slowlog"], TRANSACTION, NOTHING_OF_USERS)
-        .docs("transactions", "1.2.0", NOTHING, "EXEC", "An error, with which commands are taken again"),
+        .docs("transactions", "1.2.0", "As the commands",
+            "EXEC", "Run the commands that wait as one atomic step, unless a watched key has changed"),
     Command::new("discard", 1, transaction::discard, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
-        .docs("transactions", "2.0.0", NOTHING, "DISCARD", "Commands are taken again"),
+        .docs("transactions", "2.0.0", NOTHING, "DISCARD", "Forget the commands that wait, and the keys that are watched"),
     Command::new("watch", -2, transaction::watch, TRANSACTION_FLAGS, TRANSACTION, at(many_keys(1, &["RO"])))
-        .docs("transactions", "2.2.0", NOTHING, "WATCH key [key ...]", "Refused: there are no transactions yet"),
-    Command::new("unwatch", 1, transaction::watch, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
-        .docs("transactions", "2.2.0", NOTHING, "UNWATCH", "Refused, as `WATCH`"),
+        .docs("transactions", "2.2.0", EACH, "WATCH key [key ...]", "Let `EXEC` run nothing if one of these keys changes before"),
+    Command::new("unwatch", 1, transaction::unwatch, TRANSACTION_FLAGS, TRANSACTION, NOTHING_OF_USERS)
+        .docs("transactions", "2.2.0", NOTHING, "UNWATCH", "Forget the keys that are watched"),
+    Command::new("txn", -4, txn::txn, STORE, TRANSACTION, NOTHING_OF_USERS)
+        .docs("transactions", "0.1.0", "As the commands",
+            "TXN [IF condition [condition ...]] THEN words word ... [words word ...] ... [ELSE words word ... ...]",
+            "Run commands if all conditions hold, and others if not, as one atomic step"),
 ];

@@ -11,8 +11,8 @@ use crate::server::Shared;
 use std::ops::Range;
 use std::sync::mpsc::Receiver;
 use tremula_store::{
-    Changed, Database, Key, Lifetime, ONE_MOMENT, Part, Text, TooLong, Unlogged, Update, Value,
-    checked_end,
+    Changed, Database, Databases, Key, Lifetime, ONE_MOMENT, Part, Text, TooLong, Unlogged, Update,
+    Value, checked_end,
 };
 
 pub(super) fn get(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
@@ -93,7 +93,7 @@ impl Work for Getting {
                 let copied = copied.try_recv().map_err(|_| Failure::STOPPING)?;
                 self.values.insert(copied.into_iter())
             }
-            (None, None) if self.keys.len() > ONE_MOMENT => {
+            (None, None) if self.keys.len() > ONE_MOMENT && !context.databases.are_held() => {
                 let (number, keys) = (context.session.database, self.keys.clone());
                 let (job, copied) =
                     job(move |server| together(server.store.database(number), &keys));
@@ -376,16 +376,16 @@ struct Setting {
 /// Stores the values, and drops those before. Returns whether it did.
 fn store_together(
     server: &Shared,
+    databases: Databases<'_>,
     number: usize,
     entries: Vec<(Key, Value)>,
     if_absent: bool,
 ) -> Result<bool, Unlogged> {
-    let store = &server.store;
-    let database = store.database(number);
+    let database = databases.database(number);
     if if_absent {
-        return store.commit(|effects| database.insert_together_if_absent(effects, entries));
+        return databases.commit(|effects| database.insert_together_if_absent(effects, entries));
     }
-    let replaced = store.commit(|effects| database.insert_together(effects, entries))?;
+    let replaced = databases.commit(|effects| database.insert_together(effects, entries))?;
     for old in replaced {
         drop_from(server, number, Some(old));
     }
@@ -429,15 +429,17 @@ impl Work for Setting {
             }
         }
         let (number, entries) = (context.session.database, std::mem::take(&mut self.entries));
-        if entries.len() > ONE_MOMENT {
+        let databases = context.databases;
+        if entries.len() > ONE_MOMENT && !databases.are_held() {
             let if_absent = self.if_absent;
-            let (job, stored) =
-                job(move |server| store_together(server, number, entries, if_absent));
+            let (job, stored) = job(move |server| {
+                store_together(server, server.store.free(), number, entries, if_absent)
+            });
             self.stored = Some(stored);
             return Ok(Step::Apart(job));
         }
         context.session.has_written = true;
-        let is_stored = store_together(context.server, number, entries, self.if_absent)?;
+        let is_stored = store_together(context.server, databases, number, entries, self.if_absent)?;
         self.answer(context, is_stored);
         Ok(Step::Done)
     }

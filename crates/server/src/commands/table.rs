@@ -143,6 +143,12 @@ impl Command {
         matches!(self.full_name, "exists" | "touch")
     }
 
+    /// Whether the command goes through all keys, or may.
+    pub(crate) fn visits_all(&self) -> bool {
+        const SOME: [&str; 6] = ["first", "next", "range", "delrange", "flushdb", "flushall"];
+        self.reach.goes_far() && !SOME.contains(&self.full_name)
+    }
+
     /// Whether the command uses a key, and that is its first argument.
     #[inline]
     pub(crate) fn has_one_key(&self) -> bool {

@@ -1,7 +1,6 @@
 //! What clients may listen to, and what may wait for one that listens.
 
-use super::{Bytes, parse_bytes};
-use clap::builder::RangedU64ValueParser;
+use super::{Bytes, number, parse_bytes};
 
 /// Channels and patterns that one client listens to: a tenth of all.
 pub const MAX_CLIENT_SUBSCRIPTIONS: usize = 100_000;
@@ -28,9 +27,6 @@ pub const SOFT_PUBSUB_SECONDS: u64 = 60;
 
 /// The longest time in seconds that a flag takes: a year.
 const YEAR: u64 = 365 * 24 * 60 * 60;
-
-/// The most of anything, so that nonsense is noticed.
-const MOST: u64 = 1 << 40;
 
 /// The flags of channels.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
@@ -76,11 +72,6 @@ impl Default for ChannelLimits {
             soft_pubsub_seconds: SOFT_PUBSUB_SECONDS,
         }
     }
-}
-
-/// Reads a number of at least 1.
-fn number() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=MOST)
 }
 
 fn parse_buffer(text: &str) -> Result<Bytes, String> {

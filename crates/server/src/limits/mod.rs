@@ -7,6 +7,7 @@ mod memory;
 mod quotas;
 mod terms;
 mod tls;
+mod transactions;
 mod turn;
 mod users;
 mod watch;
@@ -30,6 +31,7 @@ pub use quotas::{
 use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use tls::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKE, TlsLimits};
+pub use transactions::{MAX_ATOMIC, MAX_QUEUED, MAX_WATCHED_KEYS, TransactionLimits};
 pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
 pub use users::{ChannelsOfUsers, MAX_ACL_LOG, MAX_USERS, UserLimits};
 pub(crate) use watch::MOST_SLOWLOG;
@@ -77,6 +79,14 @@ const LEAST_BUFFER: usize = 1 << 10;
 /// The largest number of bytes that a flag takes: more than any machine has.
 pub(crate) const MOST_BYTES: Bytes = Bytes(1 << 50);
 
+/// The most of anything that is counted, so that nonsense is noticed.
+const MOST: u64 = 1 << 40;
+
+/// Reads a number of at least 1.
+fn number() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=MOST)
+}
+
 /// The limits of one server.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Limits")]
@@ -119,6 +129,10 @@ pub struct Limits {
     #[command(flatten)]
     pub channels: ChannelLimits,
 
+    /// What transactions hold.
+    #[command(flatten)]
+    pub transactions: TransactionLimits,
+
     /// The limits of terms.
     #[command(flatten)]
     pub terms: TermLimits,
@@ -154,6 +168,7 @@ impl Default for Limits {
             gather: GatherLimits::default(),
             clients: ClientLimits::default(),
             channels: ChannelLimits::default(),
+            transactions: TransactionLimits::default(),
             terms: TermLimits::default(),
             memory: MemoryLimits::default(),
             quotas: Quotas::default(),

@@ -8,4 +8,4 @@ mod request;
 pub(crate) use reply::{Mute, Protocol, Reply, too_long};
 #[cfg(test)]
 pub(crate) use request::with_line;
-pub(crate) use request::{Arguments, ProtocolError, RequestParser};
+pub(crate) use request::{Arguments, KeptRequests, ProtocolError, RequestParser};

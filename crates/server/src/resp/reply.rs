@@ -53,6 +53,8 @@ pub(crate) struct Reply {
     overflowed: bool,
     /// Whether the reply is sent while it is written, so that the limit does not apply.
     is_stream: bool,
+    /// Whether nothing is sent before several replies are written.
+    is_held: bool,
     /// Long values that are not sent, in their order.
     long: VecDeque<Long>,
     /// The bytes of all of them, and of those that an error can still replace.
@@ -89,6 +91,7 @@ impl Reply {
             start: 0,
             overflowed: false,
             is_stream: false,
+            is_held: false,
             long: VecDeque::new(),
             long_bytes: 0,
             new_long_bytes: 0,
@@ -182,9 +185,29 @@ impl Reply {
 
     /// Lets what has been written be sent while the rest of the reply is written. From now on the
     /// command cannot fail, and the limit does not apply.
+    ///
+    /// In a transaction it does nothing.
     pub(crate) fn stream(&mut self) {
+        if self.is_held {
+            return;
+        }
         self.commit();
         self.is_stream = true;
+    }
+
+    /// Holds what is written from now on until all of it is there, or no more.
+    pub(crate) fn hold(&mut self, holds: bool) {
+        self.is_held = holds;
+    }
+
+    /// Whether what is written and not sent has passed the limit of a reply.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() > self.limit
+    }
+
+    /// The limit of a reply.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Whether a part of the current command's reply may have been sent.

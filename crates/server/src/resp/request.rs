@@ -9,8 +9,12 @@
 //! 3. Every byte is read a bounded number of times, however the input is cut: `scanned` is the part
 //!    of an unfinished line that has been searched.
 
+mod kept;
+
 use super::{inline, number};
 use crate::limits::{Limits, MAX_LINE};
+pub(crate) use kept::KeptRequests;
+use std::ops::Range;
 use thiserror::Error;
 
 /// The position of an argument, relative to the start of its request.
@@ -86,6 +90,14 @@ impl<'a> Arguments<'a> {
         Self {
             bytes: self.bytes,
             spans: &self.spans[first.min(self.spans.len())..],
+        }
+    }
+
+    /// Some of the arguments, as a request of their own.
+    pub(crate) fn part(self, range: Range<usize>) -> Self {
+        Self {
+            bytes: self.bytes,
+            spans: &self.spans[range],
         }
     }
 

@@ -33,6 +33,7 @@ mod sync;
 mod table;
 mod table_effects;
 mod table_match_spec;
+mod transactions;
 mod xtask;
 
 use crate::flavour::Flavour;
@@ -103,6 +104,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         store_copies::MUTANTS,
         store_expiry::MUTANTS,
         store_steps::MUTANTS,
+        transactions::MUTANTS,
         store_tables::MUTANTS,
         store_versions::MUTANTS,
         sync::MUTANTS,

@@ -269,15 +269,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "server_takes_commands_of_a_refused_transaction",
-        file: "crates/server/src/commands/transaction.rs",
-        original: "    if context.client.in_transaction.swap(true, Relaxed) {",
-        replacement: "    if context.client.in_transaction.swap(false, Relaxed) {",
-        why: "A transaction is refused, but its commands are run one by one.",
-        checker: attacks("a_refused_transaction"),
-        hangs: false,
-    },
-    Mutant {
         name: "server_ends_a_pause_by_a_shorter_one",
         file: "crates/server/src/clients/pause.rs",
         original: "end: before.map_or(end, |before| before.end.max(end)),",

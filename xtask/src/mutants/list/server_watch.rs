@@ -22,7 +22,7 @@ const fn operate(filter: &'static str) -> Checker {
 }
 
 /// A test over a socket.
-const fn over_socket(test: &'static str, filter: &'static str) -> Checker {
+pub(super) const fn over_socket(test: &'static str, filter: &'static str) -> Checker {
     Checker {
         flavour: Flavour::Plain,
         package: "tremula-cli",

@@ -1,0 +1,128 @@
+//! Bugs to plant in transactions.
+
+use super::server_watch::over_socket;
+use super::{Checker, Mutant};
+
+const fn transactions(filter: &'static str) -> Checker {
+    over_socket("e2e_transactions", filter)
+}
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "transactions_forget_what_is_watched",
+        file: "crates/server/src/commands/transaction.rs",
+        original: "watched.are_unchanged(databases).then_some(&waiting.batch)",
+        replacement: "watched.are_unchanged(databases).then_some(&waiting.batch).or(Some(&waiting.batch))",
+        why: "What another client has changed since it was read is overwritten.",
+        checker: transactions("watched_numbers"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_watch_in_the_first_database",
+        file: "crates/server/src/commands/transaction.rs",
+        original: "        let place = (number, Key::from(name));\n",
+        replacement: "        let place = (number.min(0), Key::from(name));\n",
+        why: "WATCH in another database notices nothing.",
+        checker: transactions("replies_equal"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_run_in_spite_of_errors",
+        file: "crates/server/src/commands/transaction.rs",
+        original: "                transaction.is_spoiled = true;\n",
+        replacement: "                transaction.is_spoiled = false;\n",
+        why: "Half of a transaction runs if one of its commands is misspelt.",
+        checker: transactions("replies_equal"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_leave_watched_keys_behind",
+        file: "crates/server/src/commands/transaction.rs",
+        original: "        self.watched = Watched::default();\n        self.transaction.take()",
+        replacement: "        self.transaction.take()",
+        why: "DISCARD leaves keys watched, and the next EXEC may run nothing.",
+        checker: transactions("replies_equal"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_take_any_number_of_bytes",
+        file: "crates/server/src/commands/transaction.rs",
+        original: "    if bytes.saturating_add(size) > most {\n",
+        replacement: "    if bytes.min(0).saturating_add(size) > most {\n",
+        why: "A client grows without a limit between MULTI and EXEC.",
+        checker: transactions("limits_are_named"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_take_any_number_of_commands",
+        file: "crates/server/src/commands/transaction.rs",
+        original: "    if count >= most {\n        let text = format!(\"ERR a transaction",
+        replacement: "    if count > usize::MAX - most {\n        let text = format!(\"ERR a transaction",
+        why: "As many commands as the memory holds wait.",
+        checker: transactions("limits_are_named"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_trust_old_rights",
+        file: "crates/server/src/commands/atomic.rs",
+        original: "        check_user(context.session, command, arguments)?;\n",
+        replacement: "        let _ = check_user;\n",
+        why: "A user to whom a command was forbidden meanwhile still runs it.",
+        checker: transactions("rights_are_looked_at"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_list_any_number_of_keys",
+        file: "crates/server/src/commands/listing.rs",
+        original: "if context.databases.are_held() && self.looked > atomic {",
+        replacement: "if context.databases.are_held() && self.looked > atomic.max(100) {",
+        why: "KEYS in a transaction holds up all others for as long as it takes.",
+        checker: transactions("limits_are_named"),
+        hangs: false,
+    },
+    Mutant {
+        name: "transactions_allow_tables",
+        file: "crates/server/src/commands/atomic.rs",
+        original: "        (\"ets\", _) => \"rows of tables are not held together with keys\",\n",
+        replacement: "        (\"ets\", _) => return Ok(()),\n",
+        why: "A command of a table runs in a transaction that does not hold the table.",
+        checker: transactions("what_is_not_held"),
+        hangs: false,
+    },
+    Mutant {
+        name: "txn_takes_any_version",
+        file: "crates/server/src/commands/txn.rs",
+        original: "                found == *expected\n",
+        replacement: "                found.is_some() == expected.is_some()\n",
+        why: "What another client has changed since GETV is overwritten.",
+        checker: over_socket("e2e_txn", "commands_run_by_condition"),
+        hangs: false,
+    },
+    Mutant {
+        name: "txn_finds_ranges_empty",
+        file: "crates/server/src/commands/txn.rs",
+        original: "                some.is_empty()\n",
+        replacement: "                some.len() < 2\n",
+        why: "A range with a key passes for an empty one.",
+        checker: over_socket("e2e_txn", "commands_run_by_condition"),
+        hangs: false,
+    },
+    Mutant {
+        name: "txn_shows_hidden_keys",
+        file: "crates/server/src/commands/txn.rs",
+        original: "    check_key(context, one)?;\n",
+        replacement: "    let _ = check_key;\n",
+        why: "A user finds out values of keys that he may not read.",
+        checker: over_socket("e2e_txn", "commands_run_by_condition"),
+        hangs: false,
+    },
+    Mutant {
+        name: "txn_runs_both_ways",
+        file: "crates/server/src/commands/txn.rs",
+        original: "Some(if hold { then } else { otherwise })",
+        replacement: "Some(if hold || otherwise.len() == 0 { then } else { otherwise })",
+        why: "Without ELSE the commands run also if the conditions do not hold.",
+        checker: over_socket("e2e_txn", "commands_run_by_condition"),
+        hangs: false,
+    },
+];
