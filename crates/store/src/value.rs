@@ -5,6 +5,7 @@ use crate::version::Version;
 use std::fmt;
 use std::ops::Deref;
 use tremula_sync::system::Arc;
+use triomphe::ThinArc;
 
 /// Values of up to this length live in the index's own slot, without an allocation or a pointer to
 /// follow. The limit is 24 bytes, the size of a `Vec`, less the tag, the length and the version.
@@ -14,7 +15,7 @@ pub const INLINE_VALUE_BYTES: usize = 16;
 /// Values of up to this length lie in place even under a key that expires.
 const INLINE_EXPIRING: usize = INLINE_VALUE_BYTES - Expiry::BYTES;
 
-/// A value: any bytes, immutable. Up to 16 bytes take no allocation, up to 10 if its key expires,
+/// A value: any bytes, immutable. Up to 16 bytes take no allocation, up to 10 if its key expires;
 /// and a clone of a longer one is one reference count, so that scans can copy values out of an
 /// index.
 ///
@@ -27,8 +28,6 @@ const INLINE_EXPIRING: usize = INLINE_VALUE_BYTES - Expiry::BYTES;
 pub struct Value(Place);
 
 /// Where the bytes are. Short ones are padded with zeros.
-///
-/// Each variant has the version first, so that all have it at one place.
 #[derive(Clone)]
 enum Place {
     Short {
@@ -36,39 +35,27 @@ enum Place {
         length: u8,
         bytes: [u8; INLINE_VALUE_BYTES],
     },
+    ShortExpiring {
+        version: Version,
+        expiry: Expiry,
+        length: u8,
+        bytes: [u8; INLINE_EXPIRING],
+    },
+    /// The length lies with the bytes, so that there is room for the time here.
     Long {
         version: Version,
-        bytes: Arc<[u8]>,
+        expiry: Option<Expiry>,
+        bytes: ThinArc<(), u8>,
     },
     /// Bytes that were written piece by piece.
     Built {
         version: Version,
+        expiry: Option<Expiry>,
         bytes: Arc<Vec<u8>>,
     },
     Cached {
         version: Version,
-        number: u64,
-    },
-    ShortExpiring {
-        version: Version,
-        length: u8,
-        expiry: Expiry,
-        bytes: [u8; INLINE_EXPIRING],
-    },
-    /// The second pointer makes room for the time; the bytes stay where they are.
-    LongExpiring {
-        version: Version,
-        expiry: Expiry,
-        bytes: Arc<Arc<[u8]>>,
-    },
-    BuiltExpiring {
-        version: Version,
-        expiry: Expiry,
-        bytes: Arc<Vec<u8>>,
-    },
-    CachedExpiring {
-        version: Version,
-        expiry: Expiry,
+        expiry: Option<Expiry>,
         number: u64,
     },
 }
@@ -77,39 +64,52 @@ impl Value {
     /// A value of `length` bytes, zero at first, that `fill` writes.
     #[must_use]
     pub fn build(length: usize, fill: impl FnOnce(&mut [u8])) -> Self {
-        let version = Version::NONE;
-        Self(match u8::try_from(length) {
-            Ok(short) if length <= INLINE_VALUE_BYTES => {
-                let mut bytes = [0; INLINE_VALUE_BYTES];
-                fill(&mut bytes[..length]);
-                Place::Short {
-                    version,
-                    length: short,
-                    bytes,
-                }
+        if length <= INLINE_VALUE_BYTES {
+            let mut bytes = [0; INLINE_VALUE_BYTES];
+            fill(&mut bytes[..length]);
+            return Self::in_place(length, bytes);
+        }
+        let mut bytes = ThinArc::from_header_and_iter((), std::iter::repeat_n(0, length));
+        bytes.with_arc_mut(|bytes| {
+            // No other thread has it yet.
+            if let Some(bytes) = triomphe::Arc::get_mut(bytes) {
+                fill(bytes.slice_mut());
             }
-            _ => {
-                let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
-                // No other thread has it yet.
-                if let Some(bytes) = Arc::get_mut(&mut bytes) {
-                    fill(bytes);
-                }
-                Place::Long { version, bytes }
-            }
+        });
+        Self::long(bytes)
+    }
+
+    /// The first `length` of these bytes, of which the others are zero.
+    const fn in_place(length: usize, bytes: [u8; INLINE_VALUE_BYTES]) -> Self {
+        Self(Place::Short {
+            version: Version::NONE,
+            length: length as u8,
+            bytes,
+        })
+    }
+
+    const fn long(bytes: ThinArc<(), u8>) -> Self {
+        Self(Place::Long {
+            version: Version::NONE,
+            expiry: None,
+            bytes,
         })
     }
 
     /// The stand-in for a value in the cache.
     pub const fn in_cache(number: u64) -> Self {
-        let version = Version::NONE;
-        Self(Place::Cached { version, number })
+        Self(Place::Cached {
+            version: Version::NONE,
+            expiry: None,
+            number,
+        })
     }
 
     /// The number of the value in the cache, if it lies there.
     #[inline]
     pub const fn cached(&self) -> Option<u64> {
         match self.0 {
-            Place::Cached { number, .. } | Place::CachedExpiring { number, .. } => Some(number),
+            Place::Cached { number, .. } => Some(number),
             _ => None,
         }
     }
@@ -120,13 +120,10 @@ impl Value {
     pub const fn version(&self) -> Version {
         match self.0 {
             Place::Short { version, .. }
+            | Place::ShortExpiring { version, .. }
             | Place::Long { version, .. }
             | Place::Built { version, .. }
-            | Place::Cached { version, .. }
-            | Place::ShortExpiring { version, .. }
-            | Place::LongExpiring { version, .. }
-            | Place::BuiltExpiring { version, .. }
-            | Place::CachedExpiring { version, .. } => version,
+            | Place::Cached { version, .. } => version,
         }
     }
 
@@ -135,13 +132,10 @@ impl Value {
     pub(crate) const fn stamp(&mut self, new: Version) {
         match &mut self.0 {
             Place::Short { version, .. }
+            | Place::ShortExpiring { version, .. }
             | Place::Long { version, .. }
             | Place::Built { version, .. }
-            | Place::Cached { version, .. }
-            | Place::ShortExpiring { version, .. }
-            | Place::LongExpiring { version, .. }
-            | Place::BuiltExpiring { version, .. }
-            | Place::CachedExpiring { version, .. } => *version = new,
+            | Place::Cached { version, .. } => *version = new,
         }
     }
 
@@ -150,20 +144,16 @@ impl Value {
     #[must_use]
     pub const fn expiry(&self) -> Option<Expiry> {
         match self.0 {
-            Place::Short { .. }
-            | Place::Long { .. }
-            | Place::Built { .. }
-            | Place::Cached { .. } => None,
-            Place::ShortExpiring { expiry, .. }
-            | Place::LongExpiring { expiry, .. }
-            | Place::BuiltExpiring { expiry, .. }
-            | Place::CachedExpiring { expiry, .. } => Some(expiry),
+            Place::Short { .. } => None,
+            Place::ShortExpiring { expiry, .. } => Some(expiry),
+            Place::Long { expiry, .. }
+            | Place::Built { expiry, .. }
+            | Place::Cached { expiry, .. } => expiry,
         }
     }
 
     /// The same value under a key that expires at this time, or never. Costs a copy of up to 16
-    /// bytes, and an allocation for more than 10; longer ones are shared, for which a pointer to
-    /// them is allocated, unless they were written piece by piece.
+    /// bytes, and an allocation for bytes from 11 to 16; longer ones are shared.
     ///
     /// ```
     /// use tremula_store::{Expiry, Value};
@@ -174,16 +164,49 @@ impl Value {
     /// assert_eq!(value.expiring(None).expiry(), None);
     /// ```
     #[must_use]
-    pub fn expiring(self, expiry: Option<Expiry>) -> Self {
-        if self.expiry() == expiry {
-            return self;
+    pub fn expiring(mut self, new: Option<Expiry>) -> Self {
+        match (&mut self.0, new) {
+            (Place::Short { .. }, None) => {}
+            (Place::ShortExpiring { expiry, .. }, Some(new)) => *expiry = new,
+            (Place::Long { bytes, .. }, None) if bytes.slice.len() <= INLINE_VALUE_BYTES => {
+                return self.again_in_place(None);
+            }
+            (
+                Place::Long { expiry, .. }
+                | Place::Built { expiry, .. }
+                | Place::Cached { expiry, .. },
+                new,
+            ) => *expiry = new,
+            (Place::Short { .. } | Place::ShortExpiring { .. }, new) => {
+                return self.again_in_place(new);
+            }
         }
-        let version = self.version();
-        let place = match expiry {
-            Some(expiry) => self.0.expiring(version, expiry),
-            None => self.0.lasting(version),
-        };
-        Self(place)
+        self
+    }
+
+    /// The same short bytes with this time, in place if there is room for both.
+    fn again_in_place(&self, expiry: Option<Expiry>) -> Self {
+        let mut again = Self::from(&**self);
+        if let (Place::Short { length, bytes, .. }, Some(expiry)) = (&again.0, expiry) {
+            let (version, length) = (Version::NONE, *length);
+            again.0 = match bytes.split_first_chunk() {
+                Some((bytes, _)) if usize::from(length) <= INLINE_EXPIRING => {
+                    Place::ShortExpiring {
+                        version,
+                        expiry,
+                        length,
+                        bytes: *bytes,
+                    }
+                }
+                _ => Place::Long {
+                    version,
+                    expiry: Some(expiry),
+                    bytes: ThinArc::from_header_and_slice((), self),
+                },
+            };
+        }
+        again.stamp(self.version());
+        again
     }
 
     /// Whether its key has expired by now. Asks the clock only if the key expires at all.
@@ -191,97 +214,6 @@ impl Value {
     #[must_use]
     pub fn has_expired(&self) -> bool {
         self.expiry().is_some_and(Expiry::is_over)
-    }
-}
-
-impl Place {
-    /// The same under a key that expires at this time.
-    fn expiring(self, version: Version, expiry: Expiry) -> Self {
-        match self {
-            Self::Short { length, bytes, .. } => {
-                let bytes = &bytes[..usize::from(length)];
-                if let Some(short) = Self::short_expiring(version, expiry, bytes) {
-                    return short;
-                }
-                let bytes = Arc::new(Arc::from(bytes));
-                Self::LongExpiring {
-                    version,
-                    expiry,
-                    bytes,
-                }
-            }
-            Self::ShortExpiring { length, bytes, .. } => Self::ShortExpiring {
-                version,
-                length,
-                expiry,
-                bytes,
-            },
-            Self::Long { bytes, .. } => Self::LongExpiring {
-                version,
-                expiry,
-                bytes: Arc::new(bytes),
-            },
-            Self::LongExpiring { bytes, .. } => Self::LongExpiring {
-                version,
-                expiry,
-                bytes,
-            },
-            Self::Built { bytes, .. } | Self::BuiltExpiring { bytes, .. } => Self::BuiltExpiring {
-                version,
-                expiry,
-                bytes,
-            },
-            Self::Cached { number, .. } | Self::CachedExpiring { number, .. } => {
-                Self::CachedExpiring {
-                    version,
-                    expiry,
-                    number,
-                }
-            }
-        }
-    }
-
-    /// Bytes in place, if there is room for them beside the time.
-    fn short_expiring(version: Version, expiry: Expiry, bytes: &[u8]) -> Option<Self> {
-        let mut short = [0; INLINE_EXPIRING];
-        short.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self::ShortExpiring {
-            version,
-            length: u8::try_from(bytes.len()).ok()?,
-            expiry,
-            bytes: short,
-        })
-    }
-
-    /// The same under a key that does not expire.
-    fn lasting(self, version: Version) -> Self {
-        match self {
-            Self::ShortExpiring { length, bytes, .. } => {
-                let mut short = [0; INLINE_VALUE_BYTES];
-                short[..INLINE_EXPIRING].copy_from_slice(&bytes);
-                Self::Short {
-                    version,
-                    length,
-                    bytes: short,
-                }
-            }
-            Self::LongExpiring { bytes, .. } if bytes.len() <= INLINE_VALUE_BYTES => {
-                let mut short = [0; INLINE_VALUE_BYTES];
-                short[..bytes.len()].copy_from_slice(&bytes);
-                Self::Short {
-                    version,
-                    length: bytes.len() as u8,
-                    bytes: short,
-                }
-            }
-            Self::LongExpiring { bytes, .. } => Self::Long {
-                version,
-                bytes: Arc::unwrap_or_clone(bytes),
-            },
-            Self::BuiltExpiring { bytes, .. } => Self::Built { version, bytes },
-            Self::CachedExpiring { number, .. } => Self::Cached { version, number },
-            lasting => lasting,
-        }
     }
 }
 
@@ -308,6 +240,7 @@ impl From<Vec<u8>> for Value {
         }
         Self(Place::Built {
             version: Version::NONE,
+            expiry: None,
             bytes: Arc::new(bytes),
         })
     }
@@ -315,13 +248,12 @@ impl From<Vec<u8>> for Value {
 
 impl From<&[u8]> for Value {
     fn from(bytes: &[u8]) -> Self {
-        if bytes.len() <= INLINE_VALUE_BYTES {
-            return Self::build(bytes.len(), |short| short.copy_from_slice(bytes));
-        }
-        Self(Place::Long {
-            version: Version::NONE,
-            bytes: bytes.into(),
-        })
+        let mut short = [0; INLINE_VALUE_BYTES];
+        let Some(part) = short.get_mut(..bytes.len()) else {
+            return Self::long(ThinArc::from_header_and_slice((), bytes));
+        };
+        part.copy_from_slice(bytes);
+        Self::in_place(bytes.len(), short)
     }
 }
 
@@ -332,10 +264,9 @@ impl Deref for Value {
         match &self.0 {
             Place::Short { length, bytes, .. } => &bytes[..usize::from(*length)],
             Place::ShortExpiring { length, bytes, .. } => &bytes[..usize::from(*length)],
-            Place::Long { bytes, .. } => bytes,
-            Place::LongExpiring { bytes, .. } => bytes,
-            Place::Built { bytes, .. } | Place::BuiltExpiring { bytes, .. } => bytes,
-            Place::Cached { .. } | Place::CachedExpiring { .. } => b"",
+            Place::Long { bytes, .. } => &bytes.slice,
+            Place::Built { bytes, .. } => bytes,
+            Place::Cached { .. } => b"",
         }
     }
 }
