@@ -31,12 +31,46 @@ struct Shared {
     state: Mutex<State>,
     watermark: Watermark,
     held: bool,
+    /// Bytes of batches that stay.
+    most: usize,
 }
 
 struct State {
     entries: VecDeque<Entry>,
     first: Sequence,
     tail: Tail,
+    /// What the entries count as.
+    bytes: usize,
+}
+
+/// What a batch counts as: its bytes, and its place.
+fn size(entry: &Entry) -> usize {
+    entry.encoded().len() + size_of::<Entry>()
+}
+
+impl State {
+    /// Takes out the oldest entries, this many.
+    fn drop_oldest(&mut self, count: usize) -> Vec<Entry> {
+        let dropped: Vec<Entry> = self.entries.drain(..count).collect();
+        self.bytes -= dropped.iter().map(size).sum::<usize>();
+        if let Some(last) = dropped.last() {
+            self.first = last.last().plus(1);
+        }
+        dropped
+    }
+
+    /// Takes out the oldest entries as long as there are more bytes than these.
+    fn keep_within(&mut self, most: usize) -> Vec<Entry> {
+        let mut left = self.bytes;
+        let newest = self.entries.len().saturating_sub(1);
+        let gone = self.entries.iter().take(newest).take_while(|entry| {
+            let is_beyond = left > most;
+            left -= size(entry);
+            is_beyond
+        });
+        let count = gone.count();
+        self.drop_oldest(count)
+    }
 }
 
 impl MemoryLog {
@@ -46,6 +80,25 @@ impl MemoryLog {
         Self::with(false)
     }
 
+    /// An empty log, in which everything is durable at once, and of which only the newest batches
+    /// stay: about this many bytes of them, and the newest one whatever its length is. Appending
+    /// gives up the oldest ones, as truncation would.
+    ///
+    /// ```
+    /// use tremula_log::{Batch, Log, MemoryLog, ReadError, Sequence};
+    ///
+    /// let log = MemoryLog::bounded(1000);
+    /// for _ in 0..100 {
+    ///     log.append(&Batch::of(&[0; 100]), None).unwrap();
+    /// }
+    /// assert!(log.first() > Sequence::new(90));
+    /// assert!(matches!(log.read(Sequence::FIRST), Err(ReadError::Truncated { .. })));
+    /// ```
+    #[must_use]
+    pub fn bounded(bytes: usize) -> Self {
+        Self::of(false, bytes)
+    }
+
     /// An empty log, in which nothing is durable before [`make_durable`](Self::make_durable).
     #[must_use]
     pub fn held() -> Self {
@@ -53,14 +106,20 @@ impl MemoryLog {
     }
 
     fn with(held: bool) -> Self {
+        Self::of(held, usize::MAX)
+    }
+
+    fn of(held: bool, most: usize) -> Self {
         Self(Arc::new(Shared {
             state: Mutex::new(State {
                 entries: VecDeque::new(),
                 first: Sequence::FIRST,
                 tail: Tail::START,
+                bytes: 0,
             }),
             watermark: Watermark::new(Sequence::NONE),
             held,
+            most,
         }))
     }
 
@@ -103,12 +162,18 @@ impl Log for MemoryLog {
         let ticket = Ticket::new(next, batch.len(), chain.and(digest));
         let now = micros(SystemTime::now());
         let entry = Batches::new(batch.encoded(), next, chain, now).next();
+        state.bytes += entry.as_ref().map_or(0, size);
         state.entries.extend(entry);
         state.tail = Tail {
             next: ticket.next(),
             chain: ticket.chain(),
         };
+        let dropped = match state.bytes > self.0.most {
+            true => state.keep_within(self.0.most),
+            false => Vec::new(),
+        };
         drop(state);
+        drop(dropped);
         if !self.0.held {
             self.0.watermark.advance(ticket.last());
         }
@@ -157,10 +222,9 @@ impl Log for MemoryLog {
         let durable = self.0.watermark.get();
         let gone = |entry: &Entry| entry.last() < sequence && entry.last() <= durable;
         let count = state.entries.partition_point(gone);
-        let dropped: Vec<Entry> = state.entries.drain(..count).collect();
-        if let Some(last) = dropped.last() {
-            state.first = last.last().plus(1);
-        }
+        let dropped = state.drop_oldest(count);
+        drop(state);
+        drop(dropped);
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
+use tremula_log::MemoryLog;
 use tremula_store::{
     CACHED_FROM, CacheSettings, CannotLog, Engine, LEAST_CACHE, OpenError, Policy, SaveError,
     Store, StoreConfig, Strategy, check_logged, parse_engine,
@@ -123,6 +124,8 @@ enum Failure {
     Directory(#[from] DirectoryError),
     #[error("{0}; or keep nothing with --memory-only")]
     CannotLog(#[from] CannotLog),
+    #[error("--watch-ring: {0}")]
+    CannotWatch(#[source] CannotLog),
     #[error("not everything is on the disk: {0}")]
     Save(#[from] SaveError),
     #[error("cannot print: {0}")]
@@ -205,7 +208,7 @@ fn serve(
     };
     let store = Arc::new(match &persistence {
         Some(persistence) => recover(&stored, persistence, &service)?,
-        None => Store::new(&stored)?,
+        None => new_store(&stored, arguments.limits.feeds.watch_ring)?,
     });
     let config = Config {
         listen: Listen::from(&arguments.listen),
@@ -241,6 +244,16 @@ fn serve(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// A store in memory, with a log in memory if some of it is to be kept for those who watch.
+fn new_store(config: &StoreConfig, ring: Bytes) -> Result<Store, Failure> {
+    if ring.0 == 0 {
+        return Ok(Store::new(config)?);
+    }
+    check_logged(config.engine).map_err(Failure::CannotWatch)?;
+    let log = Arc::new(MemoryLog::bounded(ring.0));
+    Ok(Store::logging(config, log)?)
 }
 
 /// The store as it was when the server ended.

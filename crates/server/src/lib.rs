@@ -10,6 +10,7 @@ mod connection;
 mod descriptors;
 mod expirer;
 mod extended;
+mod feeds;
 mod figures;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

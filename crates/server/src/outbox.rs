@@ -20,18 +20,58 @@ pub(crate) enum Piece {
     Line(Value),
     /// A message without its first byte, which is the only one that depends on the protocol.
     Message(Value),
+    /// Several messages at once.
+    Messages(Arc<Messages>),
 }
 
-impl Piece {
-    const fn bytes(&self) -> &Value {
-        match self {
-            Self::Line(bytes) | Self::Message(bytes) => bytes,
+/// Messages one behind the other, as RESP3 has them: only their first bytes depend on the protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    bytes: Vec<u8>,
+    /// Where each begins.
+    starts: Vec<usize>,
+}
+
+impl Messages {
+    /// Where the next message is to be appended.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+        self.starts.push(self.bytes.len());
+        &mut self.bytes
+    }
+
+    /// Where the last message goes on.
+    pub(crate) const fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The messages but for the first ones.
+    pub(crate) fn from(&self, first: usize) -> Self {
+        let at = self.starts.get(first).copied().unwrap_or(self.bytes.len());
+        let starts = self.starts.iter().skip(first);
+        Self {
+            bytes: self.bytes[at..].to_vec(),
+            starts: starts.map(|start| start - at).collect(),
         }
     }
 
+    /// Appends them, each with this first byte.
+    pub(crate) fn write(&self, sign: u8, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&self.bytes);
+        for start in &self.starts {
+            out[begin + start] = sign;
+        }
+    }
+}
+
+impl Piece {
     /// What it counts as: its bytes, and its place.
     fn size(&self) -> usize {
-        self.bytes().len() + size_of::<Self>()
+        let bytes = match self {
+            Self::Line(bytes) | Self::Message(bytes) => bytes.len(),
+            Self::Messages(messages) => messages.bytes.len() + size_of_val(&*messages.starts),
+        };
+        bytes + size_of::<Self>()
     }
 }
 
@@ -60,6 +100,15 @@ struct Waiting {
     soft: usize,
     much_since: Option<Instant>,
     is_closed: bool,
+    /// Whether the connection is to look, though nothing may wait.
+    is_called: bool,
+}
+
+impl Waiting {
+    /// Whether something waits, or the connection was called; a call is answered by this.
+    fn is_to_be_looked_at(&mut self) -> bool {
+        std::mem::take(&mut self.is_called) || !self.pieces.is_empty()
+    }
 }
 
 impl Outbox {
@@ -109,6 +158,38 @@ impl Outbox {
         true
     }
 
+    /// Appends a piece if less than this many bytes wait. Returns whether it has, or the client is
+    /// gone.
+    pub(crate) fn offer(&self, piece: Piece, most: usize) -> bool {
+        let mut waiting = self.lock();
+        if waiting.is_closed {
+            return true;
+        }
+        if waiting.bytes >= most {
+            return false;
+        }
+        waiting.bytes += piece.size();
+        waiting.pieces.push_back(piece);
+        self.client.set_feed(waiting.bytes);
+        let was_empty = waiting.pieces.len() == 1;
+        drop(waiting);
+        if was_empty {
+            self.arrived.notify_one();
+        }
+        true
+    }
+
+    /// How much waits.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Lets the connection look whether it has something to do.
+    pub(crate) fn call(&self) {
+        self.lock().is_called = true;
+        self.arrived.notify_one();
+    }
+
     /// Takes about `most` bytes of what waits, in its order; at least one piece, if there is one.
     pub(crate) fn take(&self, most: usize) -> VecDeque<Piece> {
         let mut waiting = self.lock();
@@ -133,12 +214,12 @@ impl Outbox {
         taken
     }
 
-    /// Waits until there is something to take.
+    /// Waits until there is something to take, or until a [call](Self::call).
     pub(crate) async fn arrived(&self) {
         loop {
             // Begun before the look, so that no piece is missed in between.
             let arrived = self.arrived.notified();
-            if !self.lock().pieces.is_empty() {
+            if self.lock().is_to_be_looked_at() {
                 return;
             }
             arrived.await;
@@ -223,7 +304,12 @@ pub(crate) mod tests {
 
     fn taken(outbox: &Outbox, most: usize) -> Vec<String> {
         let pieces = outbox.take(most).into_iter();
-        let text = |piece: Piece| String::from_utf8_lossy(piece.bytes()).into_owned();
+        let text = |piece: Piece| match piece {
+            Piece::Line(bytes) | Piece::Message(bytes) => {
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+            Piece::Messages(messages) => String::from_utf8_lossy(&messages.bytes).into_owned(),
+        };
         pieces.map(text).collect()
     }
 
@@ -261,6 +347,39 @@ pub(crate) mod tests {
         assert_eq!(taken(&own, usize::MAX), ["d", "e"]);
         assert_eq!(own.client().feed(), 0);
         assert!(taken(&own, usize::MAX).is_empty());
+    }
+
+    /// A watcher is not closed because it is slow: it is offered no more.
+    #[tokio::test]
+    async fn what_is_offered_is_refused_beyond_the_limit() {
+        let [own] = outboxes().await;
+        let mut messages = Messages::default();
+        messages.begin().extend_from_slice(b">a");
+        messages.begin().extend_from_slice(b">b");
+        let rest = messages.from(1);
+        let piece = || Piece::Messages(Arc::new(messages.from(0)));
+        let size = piece().size();
+        assert!(own.offer(piece(), size), "nothing waits");
+        assert!(!own.offer(piece(), size), "as much waits as may");
+        assert!(own.offer(Piece::Messages(Arc::new(rest)), size + 1));
+        assert_eq!(taken(&own, usize::MAX), [">a>b", ">b"]);
+        let mut out = b"+".to_vec();
+        messages.write(b'*', &mut out);
+        assert_eq!(out, b"+*a*b");
+    }
+
+    /// A connection that has taken everything is woken though nothing waits.
+    #[tokio::test]
+    async fn a_call_ends_a_wait() {
+        let [own] = outboxes().await;
+        own.call();
+        own.arrived().await;
+        let outbox = own.share();
+        let called = async {
+            tokio::task::yield_now().await;
+            outbox.call();
+        };
+        tokio::join!(own.arrived(), called);
     }
 
     #[tokio::test]

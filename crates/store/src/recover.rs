@@ -111,6 +111,21 @@ impl Store {
         Ok((store, recovered))
     }
 
+    /// An empty store that notes its changes in a log from now on, so that they can be
+    /// [followed](Self::watch). Nothing is read back from the log: what is in it already is of no
+    /// interest to this store. For a store that is in memory only, with a
+    /// [`MemoryLog`](tremula_log::MemoryLog) that is [bounded](tremula_log::MemoryLog::bounded).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and if the engine cannot keep a log.
+    pub fn logging(config: &StoreConfig, log: Arc<dyn Log>) -> Result<Self, OpenError> {
+        engines::check_logged(config.engine)?;
+        let mut store = Self::made(&bounded(config), true)?;
+        store.journal = Some(Arc::new(Journal::new(log)));
+        Ok(store)
+    }
+
     /// Ends the connections that owned tables when the log ended: each table goes to its heir or is
     /// deleted. That the log takes nothing more does not matter: the next start does it again.
     fn end_absent_owners(&self) {

@@ -232,6 +232,16 @@ impl<'a> Values<'a> {
         found
     }
 
+    /// The bytes of a value under the lock of its key; `None` if the cache has evicted it. What the
+    /// cache has evicted meanwhile is to be [forgotten](Self::forget) without the lock.
+    pub(crate) fn text_within(&self, value: &Value, evicted: &mut Evicted) -> Option<Text> {
+        let (Some(number), Some(cache)) = (value.cached(), self.cache) else {
+            return Some(Text::Plain(value.clone()));
+        };
+        let read = cache.read(number, evicted, |length| 0..length);
+        read.map(|(_, bytes)| Text::Cached(bytes))
+    }
+
     /// The bytes of a value that was taken out of the index.
     pub fn taken(&self, value: Option<Value>) -> Option<Text> {
         let value = value?;
@@ -397,7 +407,7 @@ impl<'a> Values<'a> {
     }
 
     /// Removes the keys of values that have been evicted.
-    fn forget(&self, evicted: Evicted) {
+    pub(crate) fn forget(&self, evicted: Evicted) {
         for id in self.databases.evicted(evicted) {
             self.databases
                 .values(id.database)

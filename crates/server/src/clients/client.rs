@@ -32,10 +32,12 @@ pub(crate) enum Ending {
     SlowSubscriber,
     /// It listens to a channel that is no longer open to its user.
     NoChannel,
+    /// It watches a range that is no longer open to its user.
+    NoRange,
 }
 
 impl Ending {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Killed,
         Self::Idle,
         Self::SlowReader,
@@ -43,6 +45,7 @@ impl Ending {
         Self::NoUser,
         Self::SlowSubscriber,
         Self::NoChannel,
+        Self::NoRange,
     ];
 
     /// The error for a client whose command has not arrived as a whole.
@@ -52,6 +55,9 @@ impl Ending {
             Self::NoUser => "ERR closed because the user of the connection was removed or changed",
             Self::NoChannel => {
                 "ERR closed because a channel of the connection is no longer open to its user"
+            }
+            Self::NoRange => {
+                "ERR closed because a range that the connection watches is no longer open to its user"
             }
             Self::SlowSubscriber => {
                 "ERR closed because the messages were not read \
@@ -148,6 +154,8 @@ pub(crate) struct Client {
     feed: AtomicUsize,
     /// The channels, the patterns, and the channels of `SSUBSCRIBE` that it listens to.
     subscriptions: [AtomicUsize; 3],
+    /// The ranges that it watches.
+    watches: AtomicUsize,
     /// The bytes of this client in the total of all clients.
     pub(super) counted: AtomicUsize,
     /// Milliseconds from `connected` to when too much became unread, plus one; 0 if not so.
@@ -186,6 +194,7 @@ impl Client {
             output: AtomicUsize::new(0),
             feed: AtomicUsize::new(0),
             subscriptions: Default::default(),
+            watches: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
             slow_since: AtomicU64::new(0),
             ending: AtomicU8::new(0),
@@ -357,9 +366,14 @@ impl Client {
         }
     }
 
-    /// Whether it listens to a channel.
+    /// Shows how many ranges it watches.
+    pub(crate) fn set_watches(&self, count: usize) {
+        self.watches.store(count, Relaxed);
+    }
+
+    /// Whether it listens to a channel, or watches a range.
     pub(crate) fn is_subscriber(&self) -> bool {
-        let mut counts = self.subscriptions.iter();
+        let mut counts = self.subscriptions.iter().chain([&self.watches]);
         counts.any(|count| count.load(Relaxed) > 0)
     }
 
@@ -450,7 +464,7 @@ impl Client {
         let _ = writeln!(
             out,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
-             multi={} qbuf={unread} qbuf-free={} argv-mem=0 multi-mem={} rbs={output} rbp={output} \
+             ranges={} multi={} qbuf={unread} qbuf-free={} argv-mem=0 multi-mem={} rbs={output} rbp={output} \
              obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
              resp={} lib-name={} lib-ver={} io-thread={}",
             self.id,
@@ -465,6 +479,7 @@ impl Client {
             load(&self.subscriptions[0]),
             load(&self.subscriptions[1]),
             load(&self.subscriptions[2]),
+            load(&self.watches),
             self.queued.load(Relaxed),
             input.saturating_sub(unread + load(&self.waiting)),
             load(&self.waiting),

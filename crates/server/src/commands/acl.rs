@@ -2,14 +2,16 @@
 
 use super::reach::NOTHING_OF_USERS;
 use super::rows::{ADMIN, ANY_TIME, CLIENT, NOTHING};
-use super::table::{self, CATEGORIES, Command};
+use super::table::{self, CATEGORIES, Command, lookup_full};
 use super::{Context, Failure, Next, Outcome, apart, describe, ets};
 use crate::apart::MANY;
 use crate::channels::Kind;
 use crate::clients::{Client, Ending};
+use crate::feeds::Name;
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
-use crate::users::{self, DEFAULT, FileError, Reason, Selector, SetError, name_problem};
+use crate::users::{self, DEFAULT, FileError, Interval, Reason, Selector, SetError, name_problem};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Bits of a generated password, if no other number is asked for, and the most.
@@ -195,22 +197,38 @@ fn setuser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     Ok(if is_own { Next::Close } else { Next::Reply })
 }
 
-/// Closes the connections of a user that listen to channels which are no longer open to him.
+/// Closes the connections of a user that listen to channels, or watch ranges, which are no longer
+/// open to him.
 /// Returns whether this one, which still gets its reply, is one of them.
-fn end_subscribers(context: &Context<'_>, name: &[u8]) -> bool {
+fn end_subscribers(context: &Context<'_>, name_of_user: &[u8]) -> bool {
     let server = context.server;
-    let Some(user) = server.users.get(name) else {
+    let Some(user) = server.users.get(name_of_user) else {
         return false;
     };
     let mut is_own = false;
     let passes = |client: &Client, kind, heard: &[u8]| {
-        *client.user() != *name || user.hears(heard, kind == Kind::Pattern)
+        *client.user() != *name_of_user || user.hears(heard, kind == Kind::Pattern)
     };
     for client in server.channels.clients_beyond(passes) {
         if client.id == context.client.id {
             is_own = true;
         } else {
             server.clients.end(&client, Ending::NoChannel);
+        }
+    }
+    let watchrange = lookup_full(b"watchrange");
+    let passes = |client: &Client, name: &Name| {
+        let (low, high) = (name.span.low(), name.span.high());
+        let high = high.map_or(Bound::Unbounded, Bound::Excluded);
+        let interval = Interval::between(Bound::Included(low), high);
+        let sees = |command| user.sees_all_in(command, &interval);
+        *client.user() != *name_of_user || watchrange.is_some_and(sees)
+    };
+    for client in server.feeds.clients_beyond(passes) {
+        if client.id == context.client.id {
+            is_own = true;
+        } else {
+            server.clients.end(&client, Ending::NoRange);
         }
     }
     is_own

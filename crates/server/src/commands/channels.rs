@@ -72,9 +72,28 @@ pub(super) fn check(
     ))
 }
 
+/// The same of a client that watches ranges, and may listen too.
+pub(super) fn check_watcher(protocol: Protocol, command: &Command) -> Result<(), Failure> {
+    const OF_WATCHES: [&str; 3] = ["watchrange", "unwatchrange", "watches"];
+    let name = command.full_name;
+    if protocol == Protocol::Resp3 || OF_WATCHES.contains(&name) || WITH_MESSAGES.contains(&name) {
+        return Ok(());
+    }
+    Err(Failure::Owned(
+        format!(
+            "ERR Can't execute '{name}': only WATCHRANGE / UNWATCHRANGE / WATCHES / \
+             (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed while ranges are \
+             watched with version 2 of the protocol"
+        )
+        .into_bytes(),
+    ))
+}
+
 /// Whether the connection gets messages in the form of replies.
 pub(super) fn speaks_only_messages(context: &Context<'_>) -> bool {
-    context.reply.protocol == Protocol::Resp2 && context.session.subscriptions.is_some()
+    let session = &context.session;
+    let is_fed = session.subscriptions.is_some() || session.watches.is_some();
+    context.reply.protocol == Protocol::Resp2 && is_fed
 }
 
 /// What a kind of subscription is called, and what its end is.
@@ -107,7 +126,7 @@ fn confirm(reply: &mut Reply, word: &str, name: Option<&[u8]>, count: usize) {
 }
 
 /// Lets all that waits for the connection be sent before the reply.
-fn empty_outbox(context: &mut Context<'_>) {
+pub(super) fn empty_outbox(context: &mut Context<'_>) {
     let Some(outbox) = &context.session.outbox else {
         return;
     };

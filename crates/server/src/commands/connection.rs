@@ -141,6 +141,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.session.ets.reset();
     context.session.watching = None;
     context.session.subscriptions = None;
+    context.session.watches = None;
     context.session.outbox = None;
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;

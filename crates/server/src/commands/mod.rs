@@ -16,6 +16,7 @@ mod dump;
 mod ets;
 mod expiry;
 mod failure;
+mod feeds;
 mod info;
 mod keys;
 mod latency;
@@ -42,6 +43,7 @@ mod work;
 use crate::apart::MANY;
 use crate::channels::Subscriptions;
 use crate::clients::Client;
+use crate::feeds::Watches;
 use crate::figures::{Stopwatch, Stripe};
 use crate::memory::{Promise, Room};
 use crate::outbox::{Outbox, Own};
@@ -71,6 +73,9 @@ use work::{apart, begin};
 pub(crate) use acl::reload;
 pub use describe::command_table;
 
+/// Watched ranges from which it takes long to end them: each waits for the lock of the tail.
+const MANY_WATCHES: usize = 64;
+
 /// The state of a connection between commands. The encoder holds the version of the protocol, and
 /// the list of clients the name.
 pub(crate) struct Session {
@@ -96,6 +101,8 @@ pub(crate) struct Session {
     pub(crate) transaction: Option<Transaction>,
     /// The keys that it watches.
     pub(crate) watched: Watched,
+    /// The ranges that it watches, if it does.
+    pub(crate) watches: Option<Watches>,
     /// Whether something has been committed that is not on its way into the log.
     pub(crate) has_written: bool,
     /// When its writes are on the disk, if it has chosen.
@@ -117,6 +124,7 @@ impl Session {
             subscriptions: None,
             transaction: None,
             watched: Watched::default(),
+            watches: None,
             has_written: false,
             durability: None,
         }
@@ -145,7 +153,9 @@ impl Session {
     /// Whether it may take long to drop this.
     pub(crate) fn holds_much(&self) -> bool {
         let subscriptions = self.subscriptions.as_ref();
+        let watches = self.watches.as_ref();
         self.ets.is_owner()
+            || watches.is_some_and(|watches| watches.count() >= MANY_WATCHES)
             || self.senders.count() >= MANY
             || subscriptions.is_some_and(|subscriptions| subscriptions.total() >= MANY)
     }
@@ -477,7 +487,9 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
         check_user(lent.session, command, arguments)?;
     }
     lent.server.denied.check(command)?;
-    if let Some(subscriptions) = &lent.session.subscriptions {
+    if lent.session.watches.is_some() {
+        channels::check_watcher(lent.reply.protocol, command)?;
+    } else if let Some(subscriptions) = &lent.session.subscriptions {
         channels::check(subscriptions, lent.reply.protocol, command)?;
     }
     Ok(command)

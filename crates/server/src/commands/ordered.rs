@@ -10,8 +10,8 @@ use crate::users::{Interval, Reason};
 use std::ops::Bound;
 use std::sync::mpsc::Receiver;
 use tremula_store::{
-    Database, Databases, Direction, Key, KeyRange, ONE_MOMENT, Text, TooManyKeys, Value, Walk,
-    snapshot,
+    Database, Databases, Direction, Key, KeyRange, ONE_MOMENT, Span, Text, TooManyKeys, Value,
+    Walk, snapshot,
 };
 
 /// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
@@ -109,6 +109,23 @@ pub(super) fn held_bounds(arguments: Arguments<'_>) -> Option<(Bound<Key>, Bound
         (one, other)
     };
     Some((low.lower()?, high.upper()?))
+}
+
+/// The keys between the bounds that the first two arguments are; `None` if none can be there.
+///
+/// # Errors
+///
+/// They are no bounds.
+pub(super) fn span_of(arguments: Arguments<'_>) -> Result<Option<Span>, Failure> {
+    let (low, high) = (
+        parse_bound(arguments.get(1))?,
+        parse_bound(arguments.get(2))?,
+    );
+    let bounds = low.lower().zip(high.upper());
+    Ok(bounds.map(|(low, high)| {
+        let (low, high) = (low.as_ref(), high.as_ref());
+        Span::new(low.map(Key::as_bytes), high.map(Key::as_bytes))
+    }))
 }
 
 type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;

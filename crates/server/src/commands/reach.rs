@@ -108,6 +108,7 @@ pub(super) const CHANNELS: Reach = channels(ChannelReach::Every);
 pub(super) const PATTERNS: Reach = channels(ChannelReach::Patterns);
 pub(super) const SEEN: Reach = keys_only(KeyReach::Seen);
 pub(super) const RANGE: Reach = keys_only(KeyReach::Range(Access::WRITE));
+pub(super) const READ_RANGE: Reach = keys_only(KeyReach::Range(Access::READ));
 /// Figures of all keys together.
 pub(super) const ALL_SEEN: Reach = keys_only(KeyReach::Every(Access::READ));
 pub(super) const EVERY_KEY: Reach = keys_only(KeyReach::Every(Access::WRITE));

@@ -2,14 +2,15 @@
 
 use super::reach::{
     ALL_SEEN, CHANNEL, CHANNELS, CONTINUATION, EVERY_KEY, Keys, MAILBOX, MAILBOXES_SEEN,
-    NOTHING_OF_USERS, PATTERNS, RANGE, SEARCH, SEEN, TABLE, TABLE_AND_HEIRS, TABLE_AND_MAILBOX,
-    TABLE_FILES, TABLES_SEEN, TWO_TABLES, at, at_both, looked_at, many_keys, one_key,
+    NOTHING_OF_USERS, PATTERNS, RANGE, READ_RANGE, SEARCH, SEEN, TABLE, TABLE_AND_HEIRS,
+    TABLE_AND_MAILBOX, TABLE_FILES, TABLES_SEEN, TWO_TABLES, at, at_both, looked_at, many_keys,
+    one_key,
 };
 use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
-    info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist, scan,
-    slowlog, strings, transaction, txn,
+    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist,
+    scan, slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];
@@ -205,6 +206,16 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("ordered", "0.1.0", ONE, "NEXT key", "The entry behind a key, which need not be present"),
     Command::new("prev", 2, ordered::prev, READ_FAST, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", ONE, "PREV key", "The entry before a key, which need not be present"),
+    Command::new("watchrange", -3, feeds::watchrange, &["readonly", "noscript", "no_multi"], KEYSPACE, READ_RANGE)
+        .docs("ordered", "0.1.0", "O(log n), and O(1) for each event",
+            "WATCHRANGE start end [FROM sequence | SNAPSHOT]",
+            "Be shown what happens to a range, in order: from now on, from a sequence on, or behind a snapshot"),
+    Command::new("unwatchrange", -1, feeds::unwatchrange, &["noscript", "no_multi"], KEYSPACE, NOTHING_OF_USERS)
+        .docs("ordered", "0.1.0", "O(w) for w watches", "UNWATCHRANGE [start end]",
+            "Watch a range, or all ranges, no longer"),
+    Command::new("watches", 1, feeds::watches, &["noscript", "no_multi"], KEYSPACE, NOTHING_OF_USERS)
+        .docs("ordered", "0.1.0", "O(w) for w watches", "WATCHES",
+            "The ranges that this connection watches, and how far each has come"),
     Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE, RANGE)
         .docs("ordered", "0.1.0", "O(log n + m), m keys removed", "DELRANGE start end",
             "Remove the keys between two bounds, all at once, and count them"),

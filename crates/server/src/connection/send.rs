@@ -15,10 +15,10 @@ impl Connection {
     /// Sends what is written, but for the reply of a command that is not done; before that, sees to
     /// it that what the replies tell is in the log, and on the disk if it must be.
     pub(super) async fn send(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.session.has_written) {
+            self.server.store.forward();
+        }
         if let Some(persistence) = &self.server.persistence {
-            if std::mem::take(&mut self.session.has_written) {
-                self.server.store.forward();
-            }
             let durability = self.session.durability;
             let durability = durability.unwrap_or_else(|| persistence.durability());
             if durability == Durability::Always && !self.output.unsent().is_empty() {

@@ -3,15 +3,20 @@
 
 use super::Connection;
 use super::receive::has_ended_input;
+use crate::apart;
 use crate::clients::{Client, State, Unblock};
 use crate::commands::{Waiting, lookup_full};
+use crate::feeds::Watches;
 use crate::limits::REPLY_BATCH;
 use crate::outbox::{Outbox, Own};
+use crate::server::Shared;
 use crate::shelf;
 use crate::transport::Socket;
 use std::future::poll_fn;
 use std::io;
+use std::task::{self, Waker};
 use std::time::Duration;
+use tremula_store::Sequence;
 
 /// How often the server checks whether a client that waits is still there.
 const CHECK: Duration = Duration::from_millis(100);
@@ -24,6 +29,16 @@ pub(super) async fn gone(client: &Client, socket: &Socket) {
     while client.ending().is_none() && !has_ended_input(socket).await {
         tokio::time::sleep(CHECK).await;
     }
+}
+
+/// Waits until a record is durable, or for ever.
+async fn durable(server: &Shared, sequence: Option<Sequence>) {
+    if let (Some(sequence), Some(log)) = (sequence, server.store.log())
+        && log.until(sequence).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 impl Connection {
@@ -91,6 +106,20 @@ impl Connection {
                 }
                 continue;
             }
+            let awaited = match self.session.watches.as_ref().and_then(Watches::to_read) {
+                None => None,
+                Some(read) => {
+                    let awaited = Box::pin(apart::away(move || read.run())).await.flatten();
+                    self.turn.again();
+                    if let Some(watches) = &self.session.watches {
+                        watches.forget_ended();
+                    }
+                    if awaited.is_none() && self.has_no_input() {
+                        continue;
+                    }
+                    awaited
+                }
+            };
             let mut has_waited = false;
             let is_readable = tokio::select! {
                 biased;
@@ -103,6 +132,7 @@ impl Connection {
                     true
                 }
                 () = outbox.arrived() => false,
+                () = durable(&self.server, awaited) => false,
             };
             if has_waited {
                 self.turn.again();
@@ -116,6 +146,15 @@ impl Connection {
                 return Ok(None);
             }
         }
+    }
+
+    /// Whether the client has sent nothing, as far as is known.
+    fn has_no_input(&self) -> bool {
+        let mut context = task::Context::from_waker(Waker::noop());
+        self.stream
+            .socket
+            .poll_read_ready(&mut context)
+            .is_pending()
     }
 
     /// Sends a part of what waits. Returns whether something did.

@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `definition` | what a figure is |
-//! | `of_server`, `of_memory`, `of_commands`, `of_channels` | the tables |
+//! | `of_server`, `of_memory`, `of_commands`, `of_channels`, `of_feeds` | the tables |
 //! | `stripes` | what each thread counts of its commands |
 //! | `stopwatch` | how long commands take |
 //! | `histogram`, `count` | times in buckets, numbers that one thread counts |
@@ -23,6 +23,7 @@ mod definition;
 mod histogram;
 mod of_channels;
 mod of_commands;
+mod of_feeds;
 mod of_memory;
 mod of_server;
 mod stopwatch;
@@ -45,6 +46,7 @@ pub(crate) static REGISTRY: &[&[Definition]] = &[
     of_memory::FIGURES,
     of_commands::FIGURES,
     of_channels::FIGURES,
+    of_feeds::FIGURES,
 ];
 
 /// All definitions, in the order in which `INFO` shows those of one section.

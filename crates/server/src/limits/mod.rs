@@ -2,6 +2,7 @@
 
 mod channels;
 mod clients;
+mod feeds;
 mod gather;
 mod memory;
 mod quotas;
@@ -20,6 +21,9 @@ use clap::builder::RangedU64ValueParser;
 pub use clients::{
     ClientLimits, MAX_CLIENT_BUFFERS, MAX_CLIENT_NAME, MAX_LISTED_CLIENTS, RESERVED_CLIENTS,
     SOFT_OUTPUT_BUFFER, SOFT_OUTPUT_SECONDS, TCP_KEEPALIVE, TIMEOUT,
+};
+pub use feeds::{
+    FeedLimits, MAX_CLIENT_WATCHES, MAX_WATCH_BYTES, MAX_WATCHES, WATCH_BUFFER, WATCH_RING,
 };
 pub use gather::GatherLimits;
 pub(crate) use memory::places;
@@ -128,6 +132,9 @@ pub struct Limits {
     /// What clients listen to.
     #[command(flatten)]
     pub channels: ChannelLimits,
+    /// What clients watch.
+    #[command(flatten)]
+    pub feeds: FeedLimits,
 
     /// What transactions hold.
     #[command(flatten)]
@@ -169,6 +176,7 @@ impl Default for Limits {
             clients: ClientLimits::default(),
             channels: ChannelLimits::default(),
             transactions: TransactionLimits::default(),
+            feeds: FeedLimits::default(),
             terms: TermLimits::default(),
             memory: MemoryLimits::default(),
             quotas: Quotas::default(),

@@ -5,6 +5,7 @@ pub(crate) mod number;
 mod reply;
 mod request;
 
+pub(crate) use number::Digits;
 pub(crate) use reply::{Mute, Protocol, Reply, too_long};
 #[cfg(test)]
 pub(crate) use request::with_line;

@@ -6,7 +6,7 @@ use crate::limits::REPLY_BATCH;
 use crate::outbox::Piece;
 use std::collections::VecDeque;
 use std::ops::Range;
-use tremula_store::{Part, Text, Version};
+use tremula_store::{Part, Sequence, Text, Version};
 
 /// The version of the protocol that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,6 +336,11 @@ impl Reply {
                 self.bytes.push(self.push_sign());
                 message
             }
+            Piece::Messages(messages) => {
+                messages.write(self.push_sign(), &mut self.bytes);
+                self.commit();
+                return;
+            }
         };
         if bytes.len() < SHARED_FROM {
             self.bytes.extend_from_slice(&bytes);
@@ -378,6 +383,10 @@ impl Reply {
     /// A number of things.
     pub(crate) fn count(&mut self, number: usize) {
         self.length(b':', number);
+    }
+
+    pub(crate) fn sequence(&mut self, sequence: Sequence) {
+        self.integer(i64::try_from(sequence.get()).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {

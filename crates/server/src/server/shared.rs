@@ -4,6 +4,7 @@ use super::Config;
 use crate::channels::Channels;
 use crate::clients::{Clients, Handshakes};
 use crate::commands::{Denied, Gathering};
+use crate::feeds::Feeds;
 use crate::figures::Figures;
 use crate::gather::{Peer, Threads};
 use crate::limits::Limits;
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     /// Whether keys are removed when their time has come. They are not there anyway.
     pub(crate) expires: AtomicBool,
     pub(crate) channels: Arc<Channels>,
+    pub(crate) feeds: Arc<Feeds>,
     /// Stops the server.
     pub(crate) stop: Notify,
 }
@@ -77,6 +79,7 @@ impl Shared {
     ) -> Self {
         let limits = config.limits;
         let shared = Self {
+            feeds: Arc::new(Feeds::new(&store, &limits.feeds)),
             store,
             persistence: config.persistence,
             denied: limits.clients.denied(),

@@ -20,12 +20,14 @@ mod papers_bw_tree;
 mod papers_series;
 mod papers_skip_list;
 mod server;
+mod server_feeds;
 mod server_transport;
 mod server_watch;
 mod shard;
 mod store;
 mod store_copies;
 mod store_expiry;
+mod store_follow;
 mod store_steps;
 mod store_tables;
 mod store_versions;
@@ -97,6 +99,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         log::MUTANTS,
         mailbox::MUTANTS,
         server::MUTANTS,
+        server_feeds::MUTANTS,
         server_transport::MUTANTS,
         server_watch::MUTANTS,
         shard::MUTANTS,
@@ -105,6 +108,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         store_expiry::MUTANTS,
         store_steps::MUTANTS,
         transactions::MUTANTS,
+        store_follow::MUTANTS,
         store_tables::MUTANTS,
         store_versions::MUTANTS,
         sync::MUTANTS,

@@ -1,0 +1,541 @@
+//! Ranges that are followed: a copy that is fed by a watch alone equals the store, at every
+//! sequence, while threads write, cut the log, and while watches end and go on elsewhere.
+
+mod support;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use support::{new_folder, new_log, open};
+use tremula_log::{Batch, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
+use tremula_store::{
+    CacheSettings, Direction, Effects, Engine, Event, Expiry, Happened, Key, KeyRange, LEAST_CACHE,
+    Lifetime, Since, Span, Store, StoreConfig, Strategy, Update, Value, Watch, WatchError,
+    served_engines,
+};
+
+/// The keys that threads write to.
+const KEYS: u16 = 3000;
+
+type Entries = BTreeMap<Vec<u8>, (Vec<u8>, Option<Expiry>)>;
+
+fn key(number: u16) -> Key {
+    Key::from(&number.to_be_bytes()[..])
+}
+
+/// What a watcher makes of what it is shown.
+#[derive(Clone, Default, Debug, PartialEq)]
+struct Copy {
+    entries: Entries,
+    /// The sequence of the last event.
+    last: Sequence,
+    is_complete: bool,
+    /// The rows of the snapshot, those of one sequence together.
+    parts: Vec<(Sequence, Entries)>,
+    /// The sequences of all events.
+    seen: Vec<Sequence>,
+}
+
+impl Copy {
+    /// Applies an event. Sequences rise: no event comes twice.
+    fn apply(&mut self, event: &Event<'_>) {
+        let is_row = matches!(event.what, Happened::Row { .. } | Happened::Complete);
+        assert!(
+            event.sequence > self.last || is_row,
+            "{event:?} behind {}",
+            self.last
+        );
+        self.last = self.last.max(event.sequence);
+        if !is_row {
+            self.seen.push(event.sequence);
+        }
+        match &event.what {
+            Happened::Row { key, value, expiry } => {
+                let row = (value.to_vec(), *expiry);
+                if self
+                    .parts
+                    .last()
+                    .is_none_or(|(ends, _)| *ends < event.sequence)
+                {
+                    self.parts.push((event.sequence, Entries::new()));
+                }
+                if let Some((_, rows)) = self.parts.last_mut() {
+                    rows.insert(key.to_vec(), row.clone());
+                }
+                let before = self.entries.insert(key.to_vec(), row);
+                assert!(before.is_none(), "the row {key:?} comes twice");
+            }
+            Happened::Complete => self.is_complete = true,
+            Happened::Set { key, value, expiry } => {
+                self.entries.insert(key.to_vec(), (value.to_vec(), *expiry));
+            }
+            Happened::Append { key, offset, bytes } => {
+                if let Some((value, _)) = self.entries.get_mut(&**key) {
+                    let offset = usize::try_from(*offset).expect("an offset");
+                    assert!(offset <= value.len(), "bytes are missing before {offset}");
+                    value.truncate(offset);
+                    value.extend_from_slice(bytes);
+                }
+            }
+            Happened::Expire { key, expiry } => {
+                if let Some((_, old)) = self.entries.get_mut(&**key) {
+                    *old = *expiry;
+                }
+            }
+            Happened::Remove { key } => {
+                self.entries.remove(&**key);
+            }
+            Happened::RemoveRange { low, high } => {
+                let gone =
+                    |key: &[u8]| *key >= **low && high.as_ref().is_none_or(|high| *key < **high);
+                self.entries.retain(|key, _| !gone(key));
+            }
+            other => panic!("{other:?} is not known"),
+        }
+    }
+
+    /// What is there at a time.
+    fn alive(&self, now: Expiry) -> Entries {
+        let mut entries = self.entries.clone();
+        entries.retain(|_, (_, expiry)| expiry.is_none_or(|expiry| expiry > now));
+        entries
+    }
+}
+
+/// What the store has of a span.
+fn stored(store: &Store, database: usize, span: &Span) -> Entries {
+    let mut found = Vec::new();
+    let (all, direction) = (KeyRange::all(), Direction::Ascending);
+    store
+        .database(database)
+        .scan(all, direction, usize::MAX, &mut found);
+    let values = store.values(database);
+    let within = found
+        .into_iter()
+        .filter(|(key, _)| span.contains(key.as_bytes()));
+    let text = |(key, value): (Key, Value)| {
+        let text = values.text(&key, &value)?.to_vec();
+        Some((key.as_bytes().to_vec(), (text, value.expiry())))
+    };
+    within.filter_map(text).collect()
+}
+
+/// A write of some kind. Times are long past or far away, so that no test depends on the clock.
+fn write(store: &Store, random: &mut SmallRng, number: usize) {
+    let database = store.database(number);
+    let one = key(random.random_range(0..KEYS));
+    let expiry = match random.random_range(0..8) {
+        0 => Expiry::from_millis(random.random_range(1..9)),
+        1 => Expiry::from_millis(Expiry::LAST_MILLIS - random.random_range(0..9_u64)),
+        _ => None,
+    };
+    let length = random.random_range(0..60);
+    let bytes: Vec<u8> = (0..length).map(|_| random.random()).collect();
+    let value = Value::from(bytes.clone()).expiring(expiry);
+    let commit = |write: &mut dyn FnMut(&mut Effects<'_>)| {
+        store
+            .commit(|effects| write(effects))
+            .expect("a log that takes all");
+    };
+    let mut entry = Some((one.clone(), value));
+    match random.random_range(0..20) {
+        0..9 => commit(&mut |effects| {
+            let (key, value) = entry.take().expect("one call");
+            let old = database.insert(effects, key, value);
+            store.values(number).dropped(old);
+        }),
+        9..12 => commit(&mut |effects| {
+            let old = database.remove(effects, &one);
+            store.values(number).dropped(old);
+        }),
+        12..14 => commit(&mut |effects| {
+            let values = store.values(number);
+            let appended = values.append(effects, one.clone(), &bytes, usize::MAX, usize::MAX);
+            appended.expect("no limit");
+        }),
+        14 => commit(&mut |effects| {
+            let values = store.values(number);
+            values.update(effects, one.clone(), Lifetime::Kept, &mut |old| {
+                let old = old.unwrap_or_default();
+                Update::Put(Value::from([old, &bytes[..]].concat()))
+            });
+        }),
+        15 => commit(&mut |effects| {
+            database.update_expiry(effects, one.clone(), &mut |_| Update::Put(expiry));
+        }),
+        16 => {
+            let low = random.random_range(0..KEYS);
+            let high = key(low.saturating_add(random.random_range(0..40)));
+            let low = key(low);
+            commit(&mut |effects| {
+                let (low, high) = (Bound::Excluded(&low), Bound::Included(&high));
+                database.remove_range(effects, low, high);
+            });
+        }
+        17..19 => {
+            let entries: Vec<_> = (0..random.random_range(1..5))
+                .map(|_| key(random.random_range(0..KEYS)))
+                .map(|key| (key, Value::from(&bytes[..])))
+                .collect();
+            commit(&mut |effects| {
+                for old in database.insert_together(effects, entries.clone()) {
+                    store.values(number).dropped(Some(old));
+                }
+            });
+        }
+        _ => {
+            store.expire(3).expect("a log that takes all");
+            store.forward();
+        }
+    }
+}
+
+/// The engines of which a store can have a log.
+fn engines() -> impl Iterator<Item = Engine> {
+    served_engines().filter(|engine| engine.facts().transactional)
+}
+
+/// Compares what a copy was shown with the log: that the rows of each part of its snapshot are what
+/// their keys were at the sequence that they name, and that it was shown each change of their keys
+/// behind that sequence.
+fn check_against_the_log(store: &Store, span: &Span, copy: &Copy) {
+    let mut events = store.events(Sequence::FIRST).expect("a log");
+    let (mut whole, mut expected) = (Copy::default(), Vec::new());
+    let begins = |part: &(Sequence, Entries)| part.1.keys().next().cloned().expect("a row");
+    // The sequence of the part that a key is in; `None` if it lies between two of them.
+    let ends_for = |key: &[u8]| {
+        let behind = copy.parts.partition_point(|part| *begins(part) <= *key);
+        let (ends, rows) = copy.parts.get(behind.checked_sub(1)?)?;
+        let (last, _) = rows.last_key_value()?;
+        (*key <= **last).then_some(*ends)
+    };
+    let all_from = copy.parts.last().map_or(Sequence::NONE, |(ends, _)| *ends);
+    let mut unsure = Vec::new();
+    let ends = copy.parts.iter().map(|(ends, rows)| (*ends, Some(rows)));
+    for (last, rows) in ends.chain([(store.last_effect(), None)]) {
+        let mut apply = |number: usize, event: Event<'_>| {
+            let Some(event) = event.within(span).filter(|_| number == 0) else {
+                return;
+            };
+            whole.apply(&event);
+            let begins = match event.key() {
+                _ if event.sequence > all_from => Some(Sequence::NONE),
+                Some(key) => ends_for(key),
+                None => None,
+            };
+            match begins {
+                Some(ends) if event.sequence > ends => expected.push(event.sequence),
+                Some(_) => (),
+                None => unsure.push(event.sequence),
+            }
+        };
+        while events.next_sequence() <= last {
+            let read = events.read(store, 1 << 20, last, &mut apply);
+            assert!(read.expect("a whole log") > 0, "the log ends before {last}");
+        }
+        let (Some(rows), now) = (rows, Expiry::now()) else {
+            continue;
+        };
+        let (first, end) = rows
+            .first_key_value()
+            .zip(rows.last_key_value())
+            .expect("rows");
+        let alive = whole.alive(now);
+        let there: Entries = alive
+            .range(first.0.clone()..=end.0.clone())
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        assert!(there == *rows, "rows that are not of the sequence {last}");
+    }
+    let is_sure = |sequence: &&Sequence| unsure.binary_search(sequence).is_err();
+    let seen: Vec<_> = copy.seen.iter().filter(is_sure).copied().collect();
+    assert!(
+        !expected.is_empty() && seen == expected,
+        "changes that were not shown, or twice"
+    );
+}
+
+/// Shows a copy all that there is for a watch now.
+fn catch_up(store: &Store, watch: &mut Watch<'_>, copy: &mut Copy) {
+    store.sync().expect("a log that goes on");
+    while let Some(event) = watch.try_next().expect("a log that has all") {
+        copy.apply(&event);
+    }
+}
+
+/// Writers on all cores, and watchers with and without a snapshot that begin while they write. It
+/// fails if a copy misses a change or gets one twice, and if a snapshot is not of the sequence that
+/// it names.
+#[test]
+fn a_copy_that_is_fed_by_a_watch_equals_the_store_at_every_sequence() {
+    let mut seeds = SmallRng::seed_from_u64(7);
+    for engine in engines() {
+        let cache = CacheSettings {
+            strategy: Strategy::Affinity,
+            bytes: LEAST_CACHE,
+            from: 100,
+        };
+        for cache in [None, Some(cache)] {
+            let config = StoreConfig::new(engine).cache(cache);
+            let disk = FaultyDisk::new(1);
+            let settings = tremula_log::Config::default().segment_bytes(1 << 20);
+            let log = FileLog::open_on(&disk, &settings).expect("a log");
+            let store = Store::logging(&config, Arc::new(log)).expect("a store");
+            let writing = AtomicUsize::new(3);
+            let spans = [
+                Span::all(),
+                Span::new(
+                    Bound::Included(&100_u16.to_be_bytes()),
+                    Bound::Excluded(&1700_u16.to_be_bytes()),
+                ),
+            ];
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    let mut random = SmallRng::seed_from_u64(seeds.random());
+                    let (store, writing) = (&store, &writing);
+                    scope.spawn(move || {
+                        for round in 0..6000 {
+                            write(store, &mut random, round % 7 / 6);
+                            if round % 16 == 0 {
+                                store.forward();
+                            }
+                        }
+                        store.forward();
+                        writing.fetch_sub(1, Relaxed);
+                    });
+                }
+                for (at, span) in spans.iter().cycle().take(4).enumerate() {
+                    let (store, writing, wanted) = (&store, &writing, 1500 * at as u64);
+                    scope.spawn(move || {
+                        while store.last_effect() < Sequence::new(wanted) {
+                            thread::yield_now();
+                        }
+                        let watch = store.watch(0, span.clone(), Since::Snapshot);
+                        let mut watch = watch.expect("a store with a log");
+                        let mut copy = Copy::default();
+                        let mut is_over = false;
+                        while !is_over {
+                            is_over = writing.load(Relaxed) == 0;
+                            while let Some(event) = watch.try_next().expect("a whole log") {
+                                copy.apply(&event);
+                            }
+                            thread::yield_now();
+                        }
+                        catch_up(store, &mut watch, &mut copy);
+                        assert!(copy.is_complete && watch.is_complete());
+                        let name = store.database(0).engine();
+                        let (copied, stored) = (copy.alive(Expiry::now()), stored(store, 0, span));
+                        assert!(copied == stored, "{name}: watcher {at} differs");
+                        check_against_the_log(store, span, &copy);
+                    });
+                }
+            });
+        }
+    }
+}
+
+/// Watches that end after any number of events, and others that go on from there: together they
+/// show what one would.
+#[test]
+fn a_watch_goes_on_where_another_one_has_ended() {
+    let store = Store::logging(&StoreConfig::new(Engine::Aspen), new_log()).expect("a store");
+    let mut random = SmallRng::seed_from_u64(3);
+    let span = Span::prefix(&[2]);
+    let mut copy = Copy::default();
+    let mut next = None;
+    for round in 0..300 {
+        for _ in 0..random.random_range(0..30) {
+            write(&store, &mut random, 0);
+        }
+        let since = next.map_or(Since::Snapshot, Since::Sequence);
+        let mut watch = store.watch(0, span.clone(), since).expect("all is kept");
+        if round == 0 {
+            catch_up(&store, &mut watch, &mut copy);
+        }
+        store.sync().expect("a log");
+        for _ in 0..random.random_range(0..40) {
+            match watch.try_next().expect("all is kept") {
+                Some(event) => copy.apply(&event),
+                None => break,
+            }
+        }
+        next = Some(watch.next_sequence());
+    }
+    let since = Since::Sequence(next.expect("some rounds"));
+    let mut watch = store.watch(0, span.clone(), since).expect("all is kept");
+    catch_up(&store, &mut watch, &mut copy);
+    assert_eq!(copy.alive(Expiry::now()), stored(&store, 0, &span));
+}
+
+/// A restart neither repeats sequences nor hides a change from a watch that goes on behind it.
+#[test]
+fn a_watch_goes_on_over_restarts() {
+    let (log, (_directory, folder)) = (new_log(), new_folder());
+    let config = StoreConfig::new(Engine::CaTree);
+    let (mut random, mut copy, mut next) =
+        (SmallRng::seed_from_u64(5), Copy::default(), Sequence::FIRST);
+    for _ in 0..10 {
+        let (store, _) = open(&config, &log, &folder);
+        let since = Since::Sequence(next);
+        let mut watch = store.watch(0, Span::all(), since).expect("all is kept");
+        for _ in 0..200 {
+            write(&store, &mut random, 0);
+        }
+        catch_up(&store, &mut watch, &mut copy);
+        assert_eq!(copy.alive(Expiry::now()), stored(&store, 0, &Span::all()));
+        store.save(&folder).expect("a snapshot");
+        next = watch.next_sequence();
+    }
+}
+
+/// What was cut off is not skipped in silence, neither at the beginning nor on the way.
+#[test]
+fn what_is_not_kept_ends_a_watch_with_the_oldest_sequence() {
+    let log = Arc::new(MemoryLog::bounded(20_000));
+    let config = StoreConfig::new(Engine::Aspen);
+    let store = Store::logging(&config, Arc::clone(&log) as Arc<dyn Log>).expect("a store");
+    let put = |number: u16| {
+        let value = Value::from(&[0; 100][..]);
+        let put = store.commit(|effects| store.database(0).insert(effects, key(number), value));
+        put.expect("a log that takes all");
+        store.forward();
+    };
+    put(0);
+    let mut slow = store
+        .watch(0, Span::all(), Since::Sequence(Sequence::FIRST))
+        .expect("kept");
+    assert!(slow.try_next().expect("kept").is_some());
+    (0..1000).for_each(put);
+    let oldest = log.first();
+    assert!(
+        oldest > Sequence::new(700) && oldest < Sequence::new(1000),
+        "{oldest}"
+    );
+    let told = |error: Option<WatchError>| match error {
+        Some(WatchError::Gone { oldest, .. }) => Some(oldest),
+        _ => None,
+    };
+    let late = store.watch(0, Span::all(), Since::Sequence(oldest.before()));
+    assert_eq!(told(late.err()), Some(oldest));
+    assert_eq!(told(slow.next().and_then(Result::err)), Some(oldest));
+    assert!(slow.next().is_none(), "it has ended");
+    let mut kept = store
+        .watch(0, Span::all(), Since::Sequence(oldest))
+        .expect("the oldest one");
+    assert_eq!(
+        kept.try_next().expect("kept").map(|event| event.sequence),
+        Some(oldest)
+    );
+    let beyond = store.watch(0, Span::all(), Since::Sequence(store.last_effect().plus(2)));
+    assert!(matches!(beyond, Err(WatchError::Beyond { .. })));
+    let next = store.watch(0, Span::all(), Since::Sequence(store.last_effect().plus(1)));
+    assert!(next.is_ok_and(|mut watch| matches!(watch.try_next(), Ok(None))));
+}
+
+/// What is not durable could be lost, and its sequence could come to mean something else.
+#[test]
+fn nothing_is_shown_before_it_is_durable() {
+    let log = Arc::new(MemoryLog::held());
+    let config = StoreConfig::new(Engine::Aspen);
+    let store = Store::logging(&config, Arc::clone(&log) as Arc<dyn Log>).expect("a store");
+    let value = Value::from(&b"value"[..]);
+    let put = store.commit(|effects| store.database(0).insert(effects, key(1), value));
+    put.expect("a log that takes all");
+    store.forward();
+    let since = Since::Sequence(Sequence::FIRST);
+    let mut of_log = store.watch(0, Span::all(), since).expect("a log");
+    let mut of_rows = store.watch(0, Span::all(), Since::Snapshot).expect("a log");
+    for watch in [&mut of_log, &mut of_rows] {
+        assert_eq!(watch.try_next().expect("no error"), None);
+    }
+    log.make_durable(Sequence::FIRST);
+    for watch in [&mut of_log, &mut of_rows] {
+        assert!(watch.try_next().expect("no error").is_some());
+    }
+}
+
+/// A key whose time has come is not shown with a value, unless it has got more time since.
+#[test]
+fn an_expired_key_is_shown_as_removed() {
+    let store = Store::logging(&StoreConfig::new(Engine::Aspen), new_log()).expect("a store");
+    let past = Expiry::from_millis(5);
+    let value = |text: &str| Value::from(text.as_bytes());
+    let database = store.database(0);
+    store
+        .commit(|effects| {
+            database.insert(effects, key(1), value("gone").expiring(past));
+            database.insert(effects, key(2), value("again").expiring(past));
+            database.insert(effects, key(2), value("there"));
+        })
+        .expect("a log that takes all");
+    let since = Since::Sequence(Sequence::FIRST);
+    let mut watch = store.watch(0, Span::all(), since).expect("a log");
+    store.sync().expect("a log");
+    let mut shown = Vec::new();
+    while let Some(event) = watch.try_next().expect("no error") {
+        shown.push(match event.what {
+            Happened::Set { value, .. } => String::from_utf8_lossy(&value).into_owned(),
+            Happened::Remove { .. } => "removed".to_owned(),
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(shown, ["removed", "again", "there"]);
+    let mut rows = store.watch(0, Span::all(), Since::Snapshot).expect("a log");
+    let first = rows.try_next().expect("no error").expect("a row");
+    assert_eq!(first.key(), Some(key(2).as_bytes()));
+}
+
+/// Blocking and asynchronous waits both end when something happens.
+#[test]
+fn a_watch_waits_for_what_happens() {
+    let store = Store::logging(&StoreConfig::new(Engine::Aspen), new_log()).expect("a store");
+    let put = |number| {
+        let value = Value::from(&b"value"[..]);
+        let put = store.commit(|effects| store.database(0).insert(effects, key(number), value));
+        put.expect("a log that takes all");
+        store.forward();
+    };
+    thread::scope(|scope| {
+        let watch = store.watch(0, Span::all(), Since::Now).expect("a log");
+        let waiting = scope.spawn(move || {
+            let events = watch
+                .take(20)
+                .map(|event| event.expect("a whole log").sequence);
+            events.collect::<Vec<_>>()
+        });
+        (0..20).for_each(put);
+        let seen = waiting.join().expect("no panic");
+        assert!(seen.is_sorted_by(|one, next| one.plus(1) == *next) && seen.len() == 20);
+    });
+    let mut watch = store.watch(0, Span::all(), Since::Now).expect("a log");
+    let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut event = std::pin::pin!(watch.event());
+    assert!(event.as_mut().poll(&mut task).is_pending());
+    put(1);
+    assert!(event.as_mut().poll(&mut task).is_ready());
+}
+
+/// A store without a log says so.
+#[test]
+fn without_a_log_nothing_can_be_followed() {
+    let store = Store::new(&StoreConfig::new(Engine::Aspen)).expect("a store");
+    let watch = store.watch(0, Span::all(), Since::Now);
+    assert!(matches!(watch, Err(WatchError::NoLog)));
+}
+
+/// A batch that was written whole is not needed for the next ones to be read.
+#[test]
+fn a_bounded_log_keeps_the_newest_batch_whatever_its_length_is() {
+    let log = MemoryLog::bounded(100);
+    for length in [10, 1000, 10] {
+        log.append(&Batch::of(&vec![0; length]), None)
+            .expect("no limit");
+        let newest = log.tail().next.before();
+        assert_eq!(log.first(), newest);
+        assert!(log.read(newest).is_ok());
+    }
+}
