@@ -588,6 +588,13 @@ fn watches_are_limited_and_what_is_wrong_is_said() {
     assert_eq!((&*quotas["watches"], &*quotas["max_watches"]), ("3", "3"));
     assert_eq!(third.info("clients")["watchrange_clients"], "2");
     assert_eq!(client.text("unwatchrange [x +"), ":0\r\n");
+    assert_eq!(third.text("multi"), "+OK\r\n");
+    let refused = third.text("watchrange - +");
+    assert!(
+        refused.contains("not allowed inside a transaction"),
+        "{refused}"
+    );
+    assert_eq!(third.text("discard"), "+OK\r\n");
     // In RESP3 all commands run, and the event comes before the reply to what was sent later.
     assert_eq!(other.text("set b 1"), "+OK\r\n");
     let shown = words(&other.reply().expect("an event"));

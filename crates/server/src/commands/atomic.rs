@@ -122,6 +122,7 @@ fn reach_of(
 pub(super) fn check(command: &Command) -> Result<(), Failure> {
     let why = match (command.group, command.full_name) {
         ("string" | "ordered" | "generic", "shape" | "wait" | "waitaof") => "it waits for others",
+        ("ordered", "watchrange" | "unwatchrange" | "watches") => "it is about the connection",
         ("string" | "ordered" | "generic", _)
         | ("connection", "ping" | "echo" | "select")
         | ("pubsub", "publish" | "spublish")
