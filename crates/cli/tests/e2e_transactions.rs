@@ -481,6 +481,7 @@ fn what_is_not_held_is_refused() {
         ("client list", "it is about more than keys"),
         ("subscribe c", "it is about more than keys"),
         ("monitor", "it is about more than keys"),
+        ("watchrange - +", "it is about the connection"),
         ("shape", "it waits for others"),
         ("wait 0 0", "it waits for others"),
     ] {

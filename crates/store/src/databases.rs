@@ -23,6 +23,7 @@ pub(crate) trait Running {
     fn holding(&self, database: usize) -> Option<&dyn Holding>;
     fn note(&self, write: &mut dyn FnMut(&mut Effects<'_>));
     fn evicted(&self, evicted: Evicted);
+    fn expect(&self, changes: usize);
 }
 
 /// In the place of a database of which a step holds nothing.
@@ -94,6 +95,14 @@ impl<'a> Databases<'a> {
         let (mut write, mut written) = (Some(write), None);
         step.note(&mut |effects| written = write.take().map(|write| write(effects)));
         written.unwrap_or_else(|| unreachable!("the step runs it once"))
+    }
+
+    /// In a step that has changed nothing yet: how much it changes at most, if that is known better
+    /// by now than when the step [began](crate::Store::hold).
+    pub fn expect(&self, changes: usize) {
+        if let Some(step) = self.step {
+            step.expect(changes);
+        }
     }
 
     /// Takes note of values that the cache has evicted. Returns those whose keys can be removed

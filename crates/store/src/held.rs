@@ -91,6 +91,10 @@ impl Running for Held<'_, '_> {
         write(&mut self.effects.borrow_mut());
     }
 
+    fn expect(&self, changes: usize) {
+        self.effects.borrow_mut().expect(changes);
+    }
+
     fn evicted(&self, evicted: Evicted) {
         self.evicted.borrow_mut().extend(evicted);
     }

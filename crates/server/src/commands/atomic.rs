@@ -98,7 +98,7 @@ fn reach_of(
             holds.push(Hold::key(own, Key::from(arguments.get(1))));
             holds.push(Hold::key(target, Key::from(arguments.get(at))));
         }
-        "range" | "delrange" => {
+        "range" | "rangecount" | "delrange" => {
             let bounds = held_bounds(arguments);
             holds.extend(bounds.map(|(low, high)| Hold {
                 database: own,
@@ -123,6 +123,7 @@ pub(super) fn check(command: &Command) -> Result<(), Failure> {
     let why = match (command.group, command.full_name) {
         ("string" | "ordered" | "generic", "shape" | "wait" | "waitaof") => "it waits for others",
         ("ordered", "watchrange" | "unwatchrange" | "watches") => "it is about the connection",
+        ("ordered", "expirerange" | "copyrange" | "moverange") => "it is a step of its own",
         ("string" | "ordered" | "generic", _)
         | ("connection", "ping" | "echo" | "select")
         | ("pubsub", "publish" | "spublish")
@@ -161,10 +162,17 @@ pub(super) fn run<'b>(
     });
     match ran {
         Ok(()) => Ok(Next::Reply),
-        Err(CannotHold::Unlogged(unlogged)) => Err(unlogged.into()),
-        Err(other) => Err(Failure::Owned(
+        Err(why) => Err(cannot_hold(why)),
+    }
+}
+
+/// Nothing was held.
+pub(super) fn cannot_hold(why: CannotHold) -> Failure {
+    match why {
+        CannotHold::Unlogged(unlogged) => unlogged.into(),
+        other => Failure::Owned(
             format!("EXECABORT Transaction discarded because of: {other}").into_bytes(),
-        )),
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::copying::with_value;
 use super::strings::{Storing, drop_from, reply_old, store_value};
-use super::{Context, Failure, Next, Outcome};
+use super::{Command, Context, Failure, Next, Outcome};
 use crate::resp::{Arguments, number};
 use tremula_store::{Expiry, Key, Lifetime, Update, Value};
 
@@ -129,21 +129,44 @@ pub(super) fn pexpireat(context: &mut Context<'_>, arguments: Arguments<'_>) -> 
     set_time(context, arguments, Unit::AtMillis)
 }
 
-/// Gives the key a time, or removes it if the time is over.
-fn set_time(context: &mut Context<'_>, arguments: Arguments<'_>, unit: Unit) -> Outcome {
-    let conditions = Conditions::read(arguments)?;
-    let time = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
-    let millis = unit.read(time);
-    let millis = millis.ok_or_else(|| invalid(context.command.name))?;
-    let after = expiry(millis);
-    let mut is_changed = false;
-    change_time(context, arguments.get(1), &mut |before| {
-        is_changed = conditions.hold(before.expiry(), millis);
-        match after {
-            _ if !is_changed => Update::Keep,
+/// A time that keys get if conditions hold.
+pub(super) struct TimeChange {
+    conditions: Conditions,
+    millis: i64,
+}
+
+impl TimeChange {
+    /// Reads what comes behind a key: the time, and conditions.
+    pub(super) fn read(
+        command: &Command,
+        arguments: Arguments<'_>,
+        unit: Unit,
+    ) -> Result<Self, Failure> {
+        let conditions = Conditions::read(arguments)?;
+        let time = number::parse(arguments.get(2)).ok_or(Failure::NOT_AN_INTEGER)?;
+        let millis = unit.read(time);
+        let millis = millis.ok_or_else(|| invalid(command.name))?;
+        Ok(Self { conditions, millis })
+    }
+
+    /// What becomes of a key that expires then: it is removed if its new time is over.
+    pub(super) fn decide(&self, before: Option<Expiry>) -> Update<Option<Expiry>> {
+        match expiry(self.millis) {
+            _ if !self.conditions.hold(before, self.millis) => Update::Keep,
             Some(after) if !after.is_over() => Update::Put(Some(after)),
             _ => Update::Remove,
         }
+    }
+}
+
+/// Gives the key a time, or removes it if the time is over.
+fn set_time(context: &mut Context<'_>, arguments: Arguments<'_>, unit: Unit) -> Outcome {
+    let change = TimeChange::read(context.command, arguments, unit)?;
+    let mut is_changed = false;
+    change_time(context, arguments.get(1), &mut |before| {
+        let decided = change.decide(before.expiry());
+        is_changed = !matches!(decided, Update::Keep);
+        decided
     })?;
     context.reply.integer(is_changed.into());
     Ok(Next::Reply)

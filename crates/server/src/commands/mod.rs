@@ -29,6 +29,7 @@ mod object;
 mod operate;
 mod ordered;
 mod persist;
+mod ranges;
 mod reach;
 mod rows;
 mod scan;

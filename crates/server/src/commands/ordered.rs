@@ -97,7 +97,7 @@ pub(crate) fn interval_of(arguments: Arguments<'_>) -> Option<Interval> {
 }
 
 /// As [`interval_of`].
-pub(super) fn held_bounds(arguments: Arguments<'_>) -> Option<(Bound<Key>, Bound<Key>)> {
+pub(super) fn held_bounds(arguments: Arguments<'_>) -> Option<Bounds> {
     let one = parse_bound(arguments.get(1)).ok()?;
     let other = parse_bound(arguments.get(2)).ok()?;
     let is_reversed = arguments
@@ -127,6 +127,9 @@ pub(super) fn span_of(arguments: Arguments<'_>) -> Result<Option<Span>, Failure>
         Span::new(low.map(Key::as_bytes), high.map(Key::as_bytes))
     }))
 }
+
+/// Where a range begins and ends.
+type Bounds = (Bound<Key>, Bound<Key>);
 
 type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;
 
@@ -205,11 +208,7 @@ fn too_long(most: usize) -> Failure {
 
 /// Removes the range at one moment: on the thread apart if there may be many keys in it.
 pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let (low, high) = (
-        parse_bound(arguments.get(1))?,
-        parse_bound(arguments.get(2))?,
-    );
-    let (Some(low), Some(high)) = (low.lower(), high.upper()) else {
+    let Some((low, high)) = bounds(arguments)? else {
         context.reply.count(0);
         return Ok(Next::Reply);
     };
@@ -458,6 +457,13 @@ impl RangeBound {
             Self::BehindAll => Some(Bound::Unbounded),
         }
     }
+}
+
+/// The bounds that the first two arguments are; `None` if no key is between them.
+pub(super) fn bounds(arguments: Arguments<'_>) -> Result<Option<Bounds>, Failure> {
+    let low = parse_bound(arguments.get(1))?;
+    let high = parse_bound(arguments.get(2))?;
+    Ok(low.lower().zip(high.upper()))
 }
 
 fn parse_bound(text: &[u8]) -> Result<RangeBound, Failure> {

@@ -10,7 +10,7 @@ use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
     feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist,
-    scan, slowlog, strings, transaction, txn,
+    ranges, scan, slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];
@@ -216,6 +216,21 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("watches", 1, feeds::watches, &["noscript", "no_multi"], KEYSPACE, NOTHING_OF_USERS)
         .docs("ordered", "0.1.0", "O(w) for w watches", "WATCHES",
             "The ranges that this connection watches, and how far each has come"),
+    Command::new("rangecount", 3, ranges::rangecount, READ, KEYSPACE, SEEN)
+        .docs("ordered", "0.1.0", "O(log n + m), m keys counted", "RANGECOUNT start end",
+            "The number of keys between two bounds, read as by `RANGE`"),
+    Command::new("expirerange", -4, ranges::expirerange, WRITE, KEYSPACE, RANGE)
+        .docs("ordered", "0.1.0", "O(m log n), m keys of the range",
+            "EXPIRERANGE start end milliseconds [NX | XX | GT | LT]",
+            "Let all keys between two bounds expire, as one atomic step"),
+    Command::new("copyrange", -4, ranges::copyrange, STORE, KEYSPACE, EVERY_KEY)
+        .docs("ordered", "0.1.0", "O(m log n), m keys of the range",
+            "COPYRANGE start end [PREFIX old new] [DB index] [REPLACE]",
+            "Copy all keys between two bounds to other names or another database, as one atomic step"),
+    Command::new("moverange", -4, ranges::moverange, STORE, KEYSPACE, EVERY_KEY)
+        .docs("ordered", "0.1.0", "O(m log n), m keys of the range",
+            "MOVERANGE start end [PREFIX old new] [DB index] [REPLACE]",
+            "Give all keys between two bounds other names, or bring them into another database, as one atomic step"),
     Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE, RANGE)
         .docs("ordered", "0.1.0", "O(log n + m), m keys removed", "DELRANGE start end",
             "Remove the keys between two bounds, all at once, and count them"),

@@ -145,7 +145,15 @@ impl Command {
 
     /// Whether the command goes through all keys, or may.
     pub(crate) fn visits_all(&self) -> bool {
-        const SOME: [&str; 6] = ["first", "next", "range", "delrange", "flushdb", "flushall"];
+        const SOME: [&str; 7] = [
+            "first",
+            "next",
+            "range",
+            "rangecount",
+            "delrange",
+            "flushdb",
+            "flushall",
+        ];
         self.reach.goes_far() && !SOME.contains(&self.full_name)
     }
 

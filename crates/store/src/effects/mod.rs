@@ -118,6 +118,15 @@ impl<'s> Effects<'s> {
         effects
     }
 
+    /// How many effects a step will have, unless it has some already.
+    pub(crate) fn expect(&mut self, changes: usize) {
+        if let Some(gathered) = &mut self.gathered
+            && gathered.blocks.is_empty()
+        {
+            gathered.expected = changes.max(1);
+        }
+    }
+
     /// Ends a step in which any operations have run, and writes its effects. The locks need not be
     /// held any more.
     pub(crate) fn end_step(&mut self) {

@@ -1,4 +1,4 @@
-//! Bugs to plant in transactions.
+//! Bugs to plant in transactions, and in steps over ranges.
 
 use super::server_watch::over_socket;
 use super::{Checker, Mutant};
@@ -123,6 +123,42 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "Some(if hold || otherwise.len() == 0 { then } else { otherwise })",
         why: "Without ELSE the commands run also if the conditions do not hold.",
         checker: over_socket("e2e_txn", "commands_run_by_condition"),
+        hangs: false,
+    },
+    Mutant {
+        name: "ranges_move_onto_other_keys",
+        file: "crates/server/src/commands/ranges.rs",
+        original: "names.iter().find(is_taken).filter(|_| !way.replaces)",
+        replacement: "names.iter().find(is_taken).filter(|_| false)",
+        why: "MOVERANGE overwrites keys that it was not told to replace.",
+        checker: over_socket("e2e_ranges", "ranges_are_counted"),
+        hangs: false,
+    },
+    Mutant {
+        name: "ranges_are_in_their_own_way",
+        file: "crates/server/src/commands/ranges.rs",
+        original: " && !leaves_too(name);",
+        replacement: ";",
+        why: "A range cannot move to names that it leaves itself.",
+        checker: over_socket("e2e_ranges", "ranges_are_counted"),
+        hangs: false,
+    },
+    Mutant {
+        name: "ranges_of_any_length_are_held",
+        file: "crates/server/src/commands/ranges.rs",
+        original: "    if entries.len() > most {\n",
+        replacement: "    if entries.len() > usize::MAX - most {\n",
+        why: "One command holds up all others for as long as it takes.",
+        checker: over_socket("e2e_ranges", "ranges_are_counted"),
+        hangs: false,
+    },
+    Mutant {
+        name: "ranges_that_move_stay",
+        file: "crates/server/src/commands/ranges.rs",
+        original: "        if leaves {\n            for (key, _) in &entries {",
+        replacement: "        if leaves && own != way.database {\n            for (key, _) in &entries {",
+        why: "MOVERANGE copies within a database.",
+        checker: over_socket("e2e_ranges", "ranges_are_counted"),
         hangs: false,
     },
 ];
