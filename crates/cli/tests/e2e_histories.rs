@@ -113,6 +113,10 @@ impl Round {
 /// Records rounds of calls and checks each.
 fn check(server: &Server, engine: Engine, rounds: u64, keys: u64, snapshots: bool) {
     let wire = Wire::new(server.address, READERS + WRITERS);
+    check_over(&wire, engine, rounds, keys, snapshots);
+}
+
+fn check_over(wire: &Wire, engine: Engine, rounds: u64, keys: u64, snapshots: bool) {
     let (mut overlaps, mut calls) = (0, 0);
     for round in 0..rounds {
         let initial = wire.fill(keys);
@@ -122,7 +126,7 @@ fn check(server: &Server, engine: Engine, rounds: u64, keys: u64, snapshots: boo
             next_value: keys,
             snapshots,
         };
-        let recording = record(&wire, initial, scripts.scripts());
+        let recording = record(wire, initial, scripts.scripts());
         assert!(recording.panics.is_empty(), "{:?}", recording.panics);
         let history = recording.history;
         overlaps += history.history().overlaps();
@@ -173,5 +177,15 @@ fn histories_with_longer_ranges_and_snapshots_are_right() {
         let server = server(engine);
         check(&server, engine, 20 * times(), 2_500, true);
         check(&server, engine, 10 * times(), 2_500, false);
+    }
+}
+
+/// The same, each call a transaction: of several commands, by conditions, or by versions.
+#[test]
+fn histories_of_transactions_are_right() {
+    for engine in served_engines().filter(|engine| engine.facts().transactional) {
+        let server = server(engine);
+        let wire = Wire::new(server.address, READERS + WRITERS).in_transactions();
+        check_over(&wire, engine, 100 * times(), 300, false);
     }
 }

@@ -52,7 +52,7 @@ impl<'a> Databases<'a> {
     ///
     /// # Panics
     ///
-    /// If the number is not below [`DATABASES`].
+    /// If the number is not below [`DATABASES`](crate::DATABASES).
     #[inline]
     #[must_use]
     pub fn database(&self, number: usize) -> Database<'a> {

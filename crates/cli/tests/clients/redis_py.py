@@ -80,16 +80,31 @@ def check(protocol: int) -> None:
         time.sleep(0.01)
     assert client.ttl("brief") == -2
 
-    # The default pipeline is a transaction. It is refused, and nothing of it is done.
+    # The default pipeline is a transaction.
     with client.pipeline() as pipeline:
-        pipeline.set("tx", "written")
+        assert pipeline.set("tx", 1).incr("tx").get("tx").execute() == [True, 2, "2"]
+        pipeline.set("tx", "lost").execute_command("NOSUCH")
         try:
             pipeline.execute()
         except redis.ResponseError as error:
-            assert "MULTI is not supported" in str(error), error
+            assert "unknown command" in str(error), error
         else:
-            raise AssertionError("there are no transactions yet")
-    assert client.get("tx") is None
+            raise AssertionError("a command that is not known spoils its transaction")
+    assert client.get("tx") == "2"
+
+    # What has changed since it was read is read again.
+    attempts = []
+
+    def add(pipeline: redis.client.Pipeline) -> None:
+        before = int(pipeline.get("tx"))
+        if not attempts:
+            client.set("tx", 10)
+        attempts.append(before)
+        pipeline.multi()
+        pipeline.set("tx", before + 1)
+
+    assert client.transaction(add, "tx") == [True]
+    assert attempts == [2, 10] and client.get("tx") == "11"
 
     other = connect(db=3, protocol=protocol, decode_responses=True)
     assert other.get("greeting") is None

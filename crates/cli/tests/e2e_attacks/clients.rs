@@ -318,46 +318,6 @@ fn names_have_a_limit_and_so_do_ids_in_a_list() {
     );
 }
 
-/// Half a transaction must not be applied. Fails if a command behind a refused `MULTI` runs.
-#[test]
-fn a_refused_transaction_is_refused_as_a_whole() {
-    let server = Server::tremula(&[]);
-    let mut client = server.connect();
-    let pipeline = ["MULTI", "SET a 1", "nonsense", "INCR b", "EXEC", "SET c 1"];
-    for command in pipeline {
-        client.send(format!("{command}\r\n").as_bytes());
-    }
-    let mut reply = || String::from_utf8(client.reply().expect("a reply")).expect("text");
-    assert!(reply().starts_with("-ERR MULTI is not supported yet"));
-    for _ in 0..3 {
-        assert!(reply().starts_with("-ERR not executed, because MULTI was refused"));
-    }
-    assert!(reply().starts_with("-EXECABORT "));
-    assert_eq!(reply(), "+OK\r\n");
-    assert_eq!(client.text("DBSIZE"), ":1\r\n");
-    assert!(client.text("MULTI").starts_with("-ERR"));
-    assert_eq!(
-        client.text("MULTI"),
-        "-ERR MULTI calls can not be nested\r\n"
-    );
-    assert_eq!(client.text("DISCARD"), "+OK\r\n");
-    assert_eq!(client.text("DISCARD"), "-ERR DISCARD without MULTI\r\n");
-    assert_eq!(client.text("EXEC"), "-ERR EXEC without MULTI\r\n");
-    assert!(
-        client
-            .text("WATCH a")
-            .starts_with("-ERR WATCH is not supported yet")
-    );
-    assert!(
-        client
-            .text("UNWATCH")
-            .starts_with("-ERR UNWATCH is not supported yet")
-    );
-    client.text("MULTI");
-    assert_eq!(client.text("RESET"), "+RESET\r\n");
-    assert_eq!(client.text("GET c"), "$1\r\n1\r\n");
-}
-
 #[test]
 fn a_password_is_refused_while_there_are_none() {
     let server = Server::tremula(&[]);

@@ -123,8 +123,9 @@ fn threads(operator: &mut Connection, subjects: usize) -> Vec<String> {
     let thread = |number| {
         let name = format!(" name=subject-{number} ");
         let line = list.lines().find(|line| line.contains(&name));
-        let thread = line.and_then(|line| line.split("io-thread=").nth(1));
-        thread.expect("the client is listed").trim().to_owned()
+        let behind = line.and_then(|line| line.split("io-thread=").nth(1));
+        let thread = behind.and_then(|behind| behind.split(' ').next());
+        thread.expect("the client is listed").to_owned()
     };
     (0..subjects).map(thread).collect()
 }

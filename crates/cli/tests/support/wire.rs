@@ -13,6 +13,8 @@ use tremula_store::ONE_MOMENT;
 /// The first database of a server as a map. Each concurrent call has a connection of its own.
 pub(crate) struct Wire {
     idle: Mutex<Vec<Connection>>,
+    /// Whether calls are transactions: `MULTI` and `EXEC`, with `WATCH`, or `TXN`.
+    in_transactions: bool,
 }
 
 fn name_of(key: u64) -> String {
@@ -64,7 +66,113 @@ impl Wire {
     pub(crate) fn new(address: SocketAddr, calls: usize) -> Self {
         let idle = (0..calls).map(|_| Connection::new(address)).collect();
         let idle = Mutex::new(idle);
-        Self { idle }
+        Self {
+            idle,
+            in_transactions: false,
+        }
+    }
+
+    /// The same, with each call a transaction.
+    pub(crate) fn in_transactions(mut self) -> Self {
+        self.in_transactions = true;
+        self
+    }
+
+    /// Sends commands at once on one connection. Returns the last reply.
+    fn pipeline(&self, commands: &[Vec<String>]) -> Vec<u8> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = idle().pop();
+        let mut connection = taken.expect("no more calls at a time than were announced");
+        let request: Vec<u8> = commands.iter().flat_map(|words| encode(words)).collect();
+        connection.send(&request);
+        let mut last = Vec::new();
+        for _ in commands {
+            last = connection.reply().expect("a reply");
+        }
+        idle().push(connection);
+        last
+    }
+
+    /// The replies to commands that run as one transaction.
+    fn transact(&self, commands: &[&[&str]]) -> Vec<Vec<u8>> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let mut all: Vec<Vec<String>> = vec![words(&["MULTI"])];
+        all.extend(commands.iter().map(|command| words(command)));
+        all.push(words(&["EXEC"]));
+        elements(&self.pipeline(&all))
+    }
+
+    /// A call as a transaction; `None` if it is none.
+    fn call_in_transaction(&self, operation: &Operation) -> Option<Response> {
+        let name = |key: &u64| name_of(*key);
+        Some(match operation {
+            Operation::Get(key) => {
+                Response::Value(value(&self.transact(&[&["GET", &name(key)]])[0]))
+            }
+            Operation::Insert(key, new) => {
+                let (key, new) = (name(key), new.to_string());
+                let replies = self.transact(&[&["GET", &key], &["SET", &key, &new]]);
+                Response::Value(value(&replies[0]))
+            }
+            Operation::InsertIfAbsent(key, new) => {
+                let (key, new) = (name(key), new.to_string());
+                let words = ["TXN", "IF", "ABSENT", &key, "THEN", "3", "SET", &key, &new];
+                Response::Flag(count(&elements(&self.command(&words))[0]) == 1)
+            }
+            Operation::Remove(key) if key % 2 == 0 => {
+                let key = name(key);
+                let replies = self.transact(&[&["EXISTS", &key], &["DEL", &key]]);
+                assert_eq!(replies[0], replies[1], "one step");
+                Response::Flag(count(&replies[1]) == 1)
+            }
+            Operation::Remove(key) => {
+                // By what was read and has not changed since.
+                let key = name(key);
+                loop {
+                    let getv = self.command(&["GETV", &key]);
+                    let (before, version) = match elements(&getv).as_slice() {
+                        [before, version] => (value(before), count(version).to_string()),
+                        _ => (None, "0".to_owned()),
+                    };
+                    let words = [
+                        "TXN", "IF", "VERSION", &key, &version, "THEN", "2", "DEL", &key,
+                    ];
+                    if count(&elements(&self.command(&words))[0]) == 1 {
+                        return Some(Response::Value(before));
+                    }
+                }
+            }
+            Operation::RemoveRange(span) => {
+                let [low, high] = bounds(*span);
+                let replies = self.transact(&[
+                    &["RANGECOUNT", &low, &high],
+                    &["DELRANGE", &low, &high],
+                    &["RANGECOUNT", &low, &high],
+                ]);
+                assert_eq!(
+                    (&replies[0], count(&replies[2])),
+                    (&replies[1], 0),
+                    "one step"
+                );
+                Response::Count(count(&replies[1]))
+            }
+            Operation::Range(span, direction, limit) => {
+                let [low, high] = bounds(*span);
+                let limit = i64::try_from(*limit).unwrap_or(-1).to_string();
+                let (first, last) = match direction {
+                    Direction::Ascending => (low, high),
+                    Direction::Descending => (high, low),
+                };
+                let mut words = vec!["RANGE", &first, &last, "WITHVALUES", "LIMIT", &limit];
+                if *direction == Direction::Descending {
+                    words.push("REV");
+                }
+                let replies = self.transact(&[&words, &words]);
+                assert_eq!(replies[0], replies[1], "one step");
+                Response::Entries(entries(&replies[0]))
+            }
+            _ => return None,
+        })
     }
 
     /// The reply to a command. Unwinds, without a word, if the server ends before: such a call has
@@ -111,6 +219,11 @@ impl Subject for Wire {
     }
 
     fn call(&self, operation: &Operation) -> Response {
+        if self.in_transactions
+            && let Some(response) = self.call_in_transaction(operation)
+        {
+            return response;
+        }
         let entry = |reply: Vec<u8>| {
             let found = (!reply.starts_with(b"*-1")).then(|| entries(&reply));
             Response::Entry(found.and_then(|found| found.first().copied()))

@@ -464,9 +464,9 @@ impl Client {
         let _ = writeln!(
             out,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
-             ranges={} multi={} qbuf={unread} qbuf-free={} argv-mem=0 multi-mem={} rbs={output} rbp={output} \
+             multi={} qbuf={unread} qbuf-free={} argv-mem=0 multi-mem={} rbs={output} rbp={output} \
              obl={unsent} oll=0 omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
-             resp={} lib-name={} lib-ver={} io-thread={}",
+             resp={} lib-name={} lib-ver={} io-thread={} ranges={}",
             self.id,
             self.peer,
             self.local,
@@ -479,7 +479,6 @@ impl Client {
             load(&self.subscriptions[0]),
             load(&self.subscriptions[1]),
             load(&self.subscriptions[2]),
-            load(&self.watches),
             self.queued.load(Relaxed),
             input.saturating_sub(unread + load(&self.waiting)),
             load(&self.waiting),
@@ -491,6 +490,7 @@ impl Client {
             library[0].escape_ascii(),
             library[1].escape_ascii(),
             self.worker(),
+            load(&self.watches),
         );
     }
 

@@ -52,6 +52,18 @@ async function checkPipelines(client) {
   assert.deepEqual([mixed[0][1], mixed[2][1]], ['OK', 'x']);
   assert.match(mixed[1][0].message, /not an integer/);
 
+  // A transaction, and one that another client has spoilt.
+  assert.deepEqual(await client.multi().set('tx', 1).incr('tx').exec(), [
+    [null, 'OK'],
+    [null, 2],
+  ]);
+  await client.watch('tx');
+  const other = client.duplicate();
+  await other.incr('tx');
+  other.disconnect();
+  assert.equal(await client.multi().set('tx', 'lost').exec(), null);
+  assert.equal(await client.get('tx'), '3');
+
   // Many calls at once share one connection, and get their own replies.
   const words = Array.from({ length: 1000 }, (_, index) => `word ${index}`);
   assert.deepEqual(await Promise.all(words.map((word) => client.echo(word))), words);

@@ -70,6 +70,9 @@ async function checkPipelines(client) {
     assert.equal(reply, ['OK', index + 1, String(index)][position % 3]);
   });
 
+  // A transaction is one step.
+  assert.deepEqual(await client.multi().set('tx', '1').incr('tx').exec(), ['OK', 2]);
+
   // Many calls at once share one connection, and get their own replies.
   const words = Array.from({ length: 1000 }, (_, index) => `word ${index}`);
   assert.deepEqual(await Promise.all(words.map((word) => client.echo(word))), words);
