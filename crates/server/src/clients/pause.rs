@@ -46,14 +46,14 @@ impl Pause {
     }
 
     /// Whether a command has to wait, which `writes` or does not. `CLIENT UNPAUSE` never does.
-    pub(crate) fn holds(&self, command: &Command, writes: bool) -> bool {
+    pub(crate) fn holds(&self, command: &Command, writes: impl FnOnce() -> bool) -> bool {
         if !self.is_set.load(Relaxed) || command.full_name == "client|unpause" {
             return false;
         }
         let Some(until) = *lock(&self.until) else {
             return false;
         };
-        let is_held = !until.only_writes || writes;
+        let is_held = !until.only_writes || writes();
         is_held && Instant::now() < until.end
     }
 

@@ -291,7 +291,7 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         return transaction::take(lent, arguments, found);
     }
     let session = &*lent.session;
-    let is_held = |command: &&'static Command| pause.holds(command, session.writes(command));
+    let is_held = |command: &&'static Command| pause.holds(command, || session.writes(command));
     if found.as_ref().is_ok_and(is_held) {
         return Next::Paused;
     }
