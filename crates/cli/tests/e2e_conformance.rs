@@ -10,7 +10,7 @@
 mod generator;
 mod support;
 
-use generator::{Arguments, command, pattern};
+use generator::{Arguments, command, pattern, transaction};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -105,14 +105,16 @@ fn replies_equal_those_of_redis() {
     let (redis, tremula) = (Server::redis(), Server::tremula(&["--threads", "2"]));
     let extra = std::env::var("TREMULA_SEED").ok();
     let extra = extra.map(|seed| seed.parse().expect("TREMULA_SEED is a number"));
-    let mut total = 0;
+    let (mut total, mut transactions) = (0, 0);
     for seed in SEEDS.into_iter().chain(extra) {
         println!("seed {seed}");
         let mut pair = Pair::new(&redis, &tremula, seed);
         pair.run();
         total += pair.compared;
+        transactions += pair.transactions;
     }
-    println!("{total} commands compared");
+    println!("{total} commands compared, {transactions} transactions have run");
+    assert!(transactions >= 200, "most transactions are spoilt");
     assert!(total >= 20_000);
 }
 
@@ -137,6 +139,8 @@ struct Pair<'a> {
     random: StdRng,
     seed: u64,
     compared: usize,
+    /// Transactions that have run.
+    transactions: usize,
 }
 
 impl<'a> Pair<'a> {
@@ -148,6 +152,7 @@ impl<'a> Pair<'a> {
             random: StdRng::seed_from_u64(seed),
             seed,
             compared: 0,
+            transactions: 0,
         }
     }
 
@@ -156,7 +161,11 @@ impl<'a> Pair<'a> {
         self.start();
         while self.compared < COMMANDS_PER_SEED {
             match self.random.random_range(0..100) {
-                0..80 => {
+                0..6 => {
+                    let commands = transaction(&mut self.random);
+                    self.pipeline(&commands, false);
+                }
+                6..80 => {
                     let depth = match self.random.random_range(0..3) {
                         0 => 1,
                         _ => self.random.random_range(1..=DEEPEST_PIPELINE),
@@ -223,6 +232,8 @@ impl<'a> Pair<'a> {
                 show(&tremula),
             );
             self.compared += 1;
+            let has_run = tremula.is_some_and(|reply| reply[0] == b'*' && reply[1] != b'-');
+            self.transactions += usize::from(command[0] == b"EXEC" && has_run);
         }
     }
 

@@ -194,6 +194,66 @@ pub(crate) fn command(random: &mut StdRng) -> Arguments {
     arguments
 }
 
+/// A transaction of up to twelve commands. Some are spoilt by a command that is refused, and some
+/// are discarded.
+pub(crate) fn transaction(random: &mut StdRng) -> Vec<Arguments> {
+    /// What has another reply here, or is refused in a transaction.
+    const NOT_WITHIN: [&[u8]; 10] = [
+        b"keys",
+        b"ttl",
+        b"pttl",
+        b"expiretime",
+        b"pexpiretime",
+        b"scan",
+        b"client",
+        b"command",
+        b"config",
+        b"info",
+    ];
+    let mut all = Vec::new();
+    if random.random_bool(0.3) {
+        all.push(vec![b"watch".to_vec(), key(random)]);
+        if random.random_bool(0.3) {
+            all.push(vec![b"append".to_vec(), key(random), value(random)]);
+        }
+        if random.random_bool(0.2) {
+            all.push(words(&["unwatch"]));
+        }
+    }
+    all.push(words(&["MULTI"]));
+    for _ in 0..random.random_range(0..12) {
+        let arguments = match random.random_range(0..30) {
+            0 => words(&["multi"]),
+            1 => vec![b"watch".to_vec(), key(random)],
+            _ => well_formed(random),
+        };
+        let name = arguments[0].to_ascii_lowercase();
+        // Most transactions would be spoilt.
+        let is_unknown = !["multi", "watch"].map(str::as_bytes).contains(&&name[..])
+            && arguments.len() > 1
+            && random.random_bool(0.9)
+            && [
+                &b"foo"[..],
+                b"",
+                b"gett",
+                b"set\r\n",
+                b"\xc3\xbf",
+                b"get\0",
+                b"objectx",
+            ]
+            .contains(&&name[..]);
+        if !NOT_WITHIN.contains(&&name[..]) && !expires_soon(&arguments) && !is_unknown {
+            all.push(arguments);
+        }
+    }
+    all.push(words(&[if random.random_bool(0.9) {
+        "EXEC"
+    } else {
+        "discard"
+    }]));
+    all
+}
+
 fn words(words: &[&str]) -> Arguments {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
