@@ -3,7 +3,7 @@
 //! The step first holds all that it may touch: the databases by number, and in each the ranges from
 //! the smallest key to the largest, so that two steps never wait for each other. Then operations
 //! reach the databases as they do otherwise, through [`Databases`]; what they change goes into the
-//! log together. Threads that touch other keys are not held up.
+//! log together. Threads that touch other parts of the indexes are not held up.
 
 use crate::Key;
 use crate::access::Holding;
@@ -109,8 +109,8 @@ struct Group<'h> {
 impl Store {
     /// Holds keys and ranges, of any databases, and calls `run` once: all that it does with the
     /// [`Databases`] that it gets is one atomic step, which others see as a whole or not at all,
-    /// also in the log. Linearizable. Threads that touch other keys are not held up; those that
-    /// touch these wait, so `run` must be brief.
+    /// also in the log. Linearizable. Threads that touch other parts of the indexes are not held
+    /// up; those that touch these wait, so `run` must be brief.
     ///
     /// `changes` is how many keys and ranges `run` changes at most, counted once for each change of
     /// the same key. If there are more, and the store has a log, a crash may cut the step in two.

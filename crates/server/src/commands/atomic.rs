@@ -2,7 +2,7 @@
 //!
 //! The step holds the keys and ranges that the commands name, in all databases, and then runs the
 //! commands as they are, on the databases that it [holds](tremula_store::Store::hold). Others see
-//! all of it or nothing; only those who touch the same keys wait.
+//! all of it or nothing; only threads that touch the same parts of an index wait.
 
 use super::ordered::held_bounds;
 use super::table::Command;
