@@ -46,6 +46,18 @@ fn ranges_are_counted_and_changed_as_a_whole() {
         ("moverange [a: (a; prefix a:0 a:00", ":5\r\n"),
         ("get a:004", "$1\r\n4\r\n"),
         ("dbsize", ":15\r\n"),
+        // Each name is that of the key behind it, which moves as well.
+        ("mset x 1 xx 2 xxx 3", "+OK\r\n"),
+        ("moverange [x (y prefix x xx", ":3\r\n"),
+        (
+            "mget x xx xxx xxxx",
+            "*4\r\n$-1\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n",
+        ),
+        (
+            "moverange [x [xxx prefix x xx",
+            "-BUSYKEY Target key name already exists: 'xxxx'\r\n",
+        ),
+        ("del xx xxx xxxx", ":3\r\n"),
         (
             "moverange [a: [b:9 prefix a: c:",
             "-ERR a key of the range does not begin with the prefix: 'b:0'\r\n",
