@@ -222,6 +222,23 @@ impl<'a> Database<'a> {
         self.index.len()
     }
 
+    /// Whether more than `most` keys lie in a range, counted as by [`len`](Self::len). O(log n +
+    /// most), also in a step.
+    #[must_use]
+    pub fn has_more_than(&self, range: KeyRange<'_, Key>, most: usize) -> bool {
+        let mut left = most;
+        let mut has_more = false;
+        self.index.range(range, &mut |_, _| {
+            has_more = left == 0;
+            left = left.saturating_sub(1);
+            if has_more {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        has_more
+    }
+
     /// The number of keys that will expire: exact when nobody writes.
     #[must_use]
     pub fn expiring(&self) -> usize {

@@ -10,7 +10,7 @@ use super::{Context, Failure, Next, Outcome, Step, Unfinished, acl, check_user, 
 use crate::apart::{LONG, MANY};
 use crate::resp::{Arguments, KeptRequests, too_long};
 use std::time::Instant;
-use tremula_store::{CannotHold, DATABASES, Databases, Hold, Key};
+use tremula_store::{CannotHold, DATABASES, Databases, Hold, Key, KeyRange};
 
 /// Commands that run together.
 #[derive(Default)]
@@ -222,9 +222,9 @@ fn try_one(
         check_user(context.session, command, arguments)?;
     }
     context.server.denied.check(command)?;
-    let many = || databases.database(context.session.database).len();
     let most = context.server.limits.transactions.max_atomic;
-    if command.visits_all() && many() > most {
+    let database = databases.database(context.session.database);
+    if command.visits_all() && database.has_more_than(KeyRange::all(), most) {
         return Err(too_many(most));
     }
     let monitors = &context.server.monitors;

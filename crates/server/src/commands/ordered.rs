@@ -217,16 +217,8 @@ pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     let has_few = has_few_keys(context, &low, &high);
     if context.databases.are_held() {
         let most = context.server.limits.transactions.max_atomic;
-        let mut some = Vec::new();
         let range = KeyRange::new(low.as_ref(), high.as_ref());
-        let database = context.database();
-        database.scan(
-            range,
-            Direction::Ascending,
-            most.saturating_add(1),
-            &mut some,
-        );
-        if some.len() > most {
+        if context.database().has_more_than(range, most) {
             return Err(too_many(most));
         }
     }
