@@ -222,6 +222,7 @@ impl<S: Spec> Backlog<S> {
     /// Takes the tasks of all queues; sleeps while there are none. `None` when all are done and the
     /// list has ended.
     fn take(&self) -> Option<Vec<Task<S>>> {
+        let mut last_look = false;
         loop {
             let mut taken = Vec::new();
             for queue in &self.queues {
@@ -235,10 +236,15 @@ impl<S: Spec> Backlog<S> {
             if !taken.is_empty() {
                 return Some(taken);
             }
-            if self.ended.load(Relaxed) {
+            if last_look {
                 return None;
             }
-            park(None);
+            // Tasks may have come to the queues behind this look, but none comes after the end: one
+            // more look finds the last. Relaxed: the lock of a task's queue orders them.
+            last_look = self.ended.load(Relaxed);
+            if !last_look {
+                park(None);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use tremula_index::key::NoHead;
-use tremula_index::{OrderedIndex, Update};
+use tremula_index::{KeyRange, OrderedIndex, Update};
 use tremula_papers::{BackgroundSkipList, SkipList};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
@@ -230,4 +230,24 @@ fn a_node_may_be_unlinked_before_its_task_is_done() {
         drop(list);
         assert_eq!(std::sync::Arc::strong_count(&value), 1);
     });
+}
+
+/// A task that comes between the thread's last look at its queue and the end of the list is done
+/// all the same: else a node that only its task keeps is never freed.
+#[test]
+fn the_thread_of_a_list_ends_when_all_its_tasks_are_done() {
+    check(
+        "the_thread_of_a_list_ends_when_all_its_tasks_are_done",
+        2,
+        || {
+            let value = std::sync::Arc::new(());
+            let list = BackgroundSkipList::<u32, std::sync::Arc<()>>::new();
+            list.insert(1, std::sync::Arc::clone(&value));
+            assert_eq!(list.remove_range(KeyRange::all()), 1);
+            // Passes the node, and takes its links away.
+            list.insert(0, std::sync::Arc::clone(&value));
+            drop(list);
+            assert_eq!(std::sync::Arc::strong_count(&value), 1);
+        },
+    );
 }

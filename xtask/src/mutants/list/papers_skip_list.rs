@@ -94,6 +94,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "background_skip_list_ends_without_a_last_look",
+        file: "crates/papers/src/skip_list/background.rs",
+        original: "last_look = self.ended.load(Relaxed);",
+        replacement: "last_look = self.ended.load(Relaxed);\n            if last_look {\n                return None;\n            }",
+        why: "A task that comes while the list's own thread looks for the last time is lost, and with it a node.",
+        checker: LOOM,
+        hangs: false,
+    },
+    Mutant {
         name: "skip_list_keeps_a_copy_of_what_it_hands_out",
         file: "crates/papers/src/skip_list/edit.rs",
         original: "if !needs_drop::<S::Value>() {",
