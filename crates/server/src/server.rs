@@ -18,6 +18,7 @@ use crate::keeper::{self, TICK};
 use crate::limits::{ChannelsOfUsers, Limits};
 use crate::listen::{Listen, ListenError, Listeners, Listening};
 use crate::memory;
+use crate::notices;
 use crate::persist::{self, Persistence};
 use crate::transport::{Incoming, Session, Stream};
 use crate::users::{FileError, Users};
@@ -139,6 +140,7 @@ impl Server {
         let peers = prepared.iter().map(Worker::peer).collect();
         let opened = (listening, certificates);
         let shared = Arc::new(Shared::new(config, store, users, opened, peers));
+        notices::begin(&shared);
         let (finish, finished) = std_mpsc::channel();
         let start = |(number, worker): (_, Worker)| worker.start(number, &shared, finish.clone());
         let workers = prepared.into_iter().enumerate().map(start);

@@ -4,6 +4,7 @@ use crate::access::{Access, Holding, Steps};
 use crate::deadlines::{Deadlines, Timed};
 use crate::effects::Effects;
 use crate::effects::record::What;
+use crate::notices::Happening;
 use crate::{Expiry, Key, Value};
 use std::cell::LazyCell;
 use std::ops::{Bound, ControlFlow};
@@ -313,7 +314,7 @@ impl<'a> Database<'a> {
     pub fn insert(&self, effects: &mut Effects<'_>, key: Key, mut value: Value) -> Option<Value> {
         // If another thread is just giving the first key a time, that stays noted although it is
         // gone; it is dropped when its time comes.
-        if !effects.are_logged() && self.kept.deadlines.are_unused() && value.expiry().is_none() {
+        if !effects.are_noted() && self.kept.deadlines.are_unused() && value.expiry().is_none() {
             effects.stamp_unlogged(&mut value);
             return self.index.insert(key, value);
         }
@@ -326,7 +327,7 @@ impl<'a> Database<'a> {
     /// Removes `key`, and returns its value.
     #[inline]
     pub fn remove(&self, effects: &mut Effects<'_>, key: &Key) -> Option<Value> {
-        if !effects.are_logged() && self.kept.deadlines.are_unused() {
+        if !effects.are_noted() && self.kept.deadlines.are_unused() {
             return self.index.remove(key);
         }
         self.update(effects, key.clone(), &mut |_| Update::Remove)
@@ -362,10 +363,12 @@ impl<'a> Database<'a> {
                         effects.put(self.kept.number, &noted, value);
                     }
                     self.note_expiry(&noted, current, value.expiry());
+                    self.report_put(effects, &noted, current, value.expiry());
                 }
-                Update::Remove if current.is_some() => {
+                Update::Remove if let Some(current) = current => {
                     effects.delete(self.kept.number, &noted);
-                    self.note_expiry(&noted, current, None);
+                    self.note_expiry(&noted, Some(current), None);
+                    self.report_removed(effects, &noted, current);
                 }
                 Update::Keep | Update::Remove => {}
             }
@@ -397,15 +400,21 @@ impl<'a> Database<'a> {
                     is_removed = true;
                     effects.delete(self.kept.number, &noted);
                     self.note_expiry(&noted, current, None);
+                    self.report_removed(effects, &noted, value);
                     Update::Remove
                 }
                 // Made again, it is a change with a version of its own, whatever the time is now.
                 Update::Put(expiry) if expiry == value.expiry() && !effects.are_again() => {
+                    if expiry.is_some() {
+                        effects.notice(self.kept.number, &noted, Happening::Expires);
+                    }
                     Update::Keep
                 }
                 Update::Put(expiry) => {
                     let version = effects.expire(self.kept.number, &noted, expiry);
                     self.note_expiry(&noted, current, expiry);
+                    let happening = expiry.map_or(Happening::Persists, |_| Happening::Expires);
+                    effects.notice(self.kept.number, &noted, happening);
                     let mut value = value.clone().expiring(expiry);
                     value.stamp(version);
                     Update::Put(value)
@@ -427,6 +436,9 @@ impl<'a> Database<'a> {
                 return Update::Keep;
             }
             effects.delete(self.kept.number, &noted);
+            if let Some(current) = current {
+                self.report_removed(effects, &noted, current);
+            }
             Update::Remove
         });
         effects.submit();
@@ -440,7 +452,7 @@ impl<'a> Database<'a> {
 
     /// Notes when a key expires from now on. To be called under its lock.
     #[inline]
-    fn note_expiry(&self, key: &Key, current: Option<&Value>, after: Option<Expiry>) {
+    pub(crate) fn note_expiry(&self, key: &Key, current: Option<&Value>, after: Option<Expiry>) {
         let before = current.and_then(Value::expiry);
         self.kept.deadlines.change(key, before, after);
     }
@@ -523,11 +535,10 @@ impl<'a> Database<'a> {
             let mut versions = effects.step(self.kept.number, changes);
             for (key, mut value) in entries {
                 let mut before = None;
-                step.get_with(&key, &mut |old| {
-                    before = old.expiry();
-                    replaced.push(old.clone());
-                });
-                self.kept.deadlines.change(&key, before, value.expiry());
+                step.get_with(&key, &mut |old| before = Some(old.clone()));
+                self.note_expiry(&key, before.as_ref(), value.expiry());
+                self.report_put(effects, &key, before.as_ref(), value.expiry());
+                replaced.extend(before);
                 value.stamp(versions.take());
                 step.insert(key, value);
             }
@@ -554,6 +565,7 @@ impl<'a> Database<'a> {
             for key in keys {
                 step.get_with(key, &mut |old| {
                     self.note_expiry(key, Some(old), None);
+                    self.report_removed(effects, key, old);
                     removed.extend(self.is_alive(old).then(|| old.clone()));
                 });
                 if step.remove(key) && effects.are_logged() {
@@ -596,19 +608,21 @@ impl<'a> Database<'a> {
             let changes = changes.take().unwrap_or_default();
             let mut noted = Vec::new();
             for (key, value) in &changes {
-                let (mut is_there, mut before) = (false, None);
-                step.get_with(key, &mut |old| {
-                    is_there = true;
-                    before = old.expiry();
-                });
-                let after = value.as_ref().and_then(Value::expiry);
-                self.kept.deadlines.change(key, before, after);
+                let mut before = None;
+                step.get_with(key, &mut |old| before = Some(old.clone()));
+                let (before, after) = (before.as_ref(), value.as_ref().and_then(Value::expiry));
+                self.note_expiry(key, before, after);
+                match (value, before) {
+                    (Some(_), _) => self.report_put(effects, key, before, after),
+                    (None, Some(before)) => self.report_removed(effects, key, before),
+                    (None, None) => {}
+                }
                 if !effects.are_logged() {
                     continue;
                 }
                 match value {
                     Some(value) => noted.push(What::Put(key.clone(), value.clone())),
-                    None if is_there => noted.push(What::Delete(key.clone())),
+                    None if before.is_some() => noted.push(What::Delete(key.clone())),
                     // It has no number.
                     None => {}
                 }

@@ -4,6 +4,7 @@ use crate::access::Holding;
 use crate::database::Database;
 use crate::effects::{Effects, Journal, Unlogged};
 use crate::keyspace::Keyspace;
+use crate::notices::{Cause, Notices};
 use crate::value_cache::{Evicted, ValueCache};
 use crate::{Key, Value};
 use tremula_index::{Transaction, View};
@@ -16,6 +17,8 @@ pub struct Databases<'a> {
     pub(crate) cache: Option<&'a ValueCache>,
     pub(crate) journal: Option<&'a Journal>,
     pub(crate) step: Option<&'a dyn Running>,
+    pub(crate) notices: &'a Notices,
+    pub(crate) cause: Cause,
 }
 
 /// A step that is running.
@@ -42,6 +45,20 @@ impl Holding for OutOfReach {
 }
 
 impl<'a> Databases<'a> {
+    /// The databases for writes whose notices name this cause to a [`Listener`](crate::Listener).
+    #[inline]
+    #[must_use]
+    pub const fn caused_by(mut self, name: &'static str) -> Self {
+        self.cause = Cause::Caller(name);
+        self
+    }
+
+    /// The databases for writes that make room.
+    pub(crate) const fn for_eviction(mut self) -> Self {
+        self.cause = Cause::Eviction;
+        self
+    }
+
     /// Whether this is within a step: what is not held is out of reach, and everything ends soon.
     #[must_use]
     pub const fn are_held(&self) -> bool {
@@ -87,13 +104,18 @@ impl<'a> Databases<'a> {
     #[inline]
     pub(crate) fn commit_anyway<R>(&self, write: impl FnOnce(&mut Effects<'_>) -> R) -> R {
         let Some(step) = self.step else {
-            let mut effects = Effects::new(self.journal);
+            let mut effects = Effects::new(self.journal).reported_to(self.notices.listener());
+            effects.caused_by(self.cause);
             let written = write(&mut effects);
             effects.submit();
+            effects.report();
             return written;
         };
         let (mut write, mut written) = (Some(write), None);
-        step.note(&mut |effects| written = write.take().map(|write| write(effects)));
+        step.note(&mut |effects| {
+            effects.caused_by(self.cause);
+            written = write.take().map(|write| write(effects));
+        });
         written.unwrap_or_else(|| unreachable!("the step runs it once"))
     }
 

@@ -175,7 +175,8 @@ impl Store {
         if let Some(journal) = free.journal {
             journal.admit().map_err(CannotHold::Unlogged)?;
         }
-        let mut effects = Effects::of_step(free.journal, changes);
+        let listener = free.notices.listener();
+        let mut effects = Effects::of_step(free.journal, changes).reported_to(listener);
         let mut evicted = Evicted::new();
         let (mut run, mut ran) = (Some(run), None);
         self.enter(&groups, [None; DATABASES], &mut |databases| {
@@ -188,6 +189,7 @@ impl Store {
             ran = run.take().map(|run| run(Databases { step, ..free }));
         });
         effects.end_step();
+        effects.report();
         drop(effects);
         for id in evicted {
             free.values(id.database).forget_one(&id.key, id.number);

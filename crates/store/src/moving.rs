@@ -7,7 +7,7 @@ use crate::database::Database;
 use crate::databases::Databases;
 use crate::effects::Effects;
 use crate::effects::record::What;
-use crate::{Expiry, Key, Value};
+use crate::{Key, Value};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{KeyRange, Part, Transaction};
 
@@ -49,8 +49,8 @@ type Step<'s> = dyn Transaction<Key, Value> + 's;
 struct Found {
     value: Option<Value>,
     old: Option<Value>,
-    /// When the key that it goes to expires so far, also if that is over.
-    before: Option<Expiry>,
+    /// What is under the key that it goes to, also if its time is over.
+    before: Option<Value>,
 }
 
 impl Found {
@@ -63,13 +63,13 @@ impl Found {
         second.get_with(to, &mut |found: &Value| old = Some(found.clone()));
         Self {
             value: value.filter(|value| source.is_alive(value)),
-            before: old.as_ref().and_then(Value::expiry),
+            before: old.clone(),
             old: old.filter(|old| target.is_alive(old)),
         }
     }
 
     /// The value, if it goes; else why it does not.
-    fn decide(self, way: Way) -> Result<(Value, Option<Value>, Option<Expiry>), Moved> {
+    fn decide(self, way: Way) -> Result<(Value, Option<Value>, Option<Value>), Moved> {
         match self.value {
             None => Err(Moved::Absent),
             Some(_) if self.old.is_some() && !way.replaces => Err(Moved::Taken),
@@ -121,7 +121,7 @@ impl Databases<'_> {
             return in_parts(effects, (source, from.key), (target, to.key), way);
         };
         let mut moved = Moved::Absent;
-        let mut settle = |decided: Result<(Value, Option<Value>, Option<Expiry>), Moved>| {
+        let mut settle = |decided: Result<(Value, Option<Value>, Option<Value>), Moved>| {
             let (mut value, old, before) = match decided {
                 Ok(decided) => decided,
                 Err(why) => {
@@ -130,9 +130,11 @@ impl Databases<'_> {
                 }
             };
             if way.leaves {
-                source.deadlines().change(from.key, value.expiry(), None);
+                source.note_expiry(from.key, Some(&value), None);
+                source.report_removed(effects, from.key, &value);
             }
-            target.deadlines().change(to.key, before, value.expiry());
+            target.note_expiry(to.key, before.as_ref(), value.expiry());
+            target.report_put(effects, to.key, before.as_ref(), value.expiry());
             let mut changes = Vec::new();
             if effects.are_logged() {
                 let put = What::Put(to.key.clone(), value.clone());
@@ -262,8 +264,9 @@ impl Database<'_> {
             for (key, mut value) in entries {
                 // One may be there that has expired.
                 let mut before = None;
-                step.get_with(&key, &mut |old| before = old.expiry());
-                self.deadlines().change(&key, before, value.expiry());
+                step.get_with(&key, &mut |old| before = Some(old.clone()));
+                self.note_expiry(&key, before.as_ref(), value.expiry());
+                self.report_put(effects, &key, before.as_ref(), value.expiry());
                 value.stamp(versions.take());
                 step.insert(key, value);
             }

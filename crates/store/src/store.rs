@@ -9,6 +9,7 @@ use crate::engines::{CannotLog, UnfitEngine};
 use crate::eviction::{EvictionSettings, Evictor, Policy};
 use crate::keyspace::Keyspace;
 use crate::mailboxes::{Lease, MailboxQuotas, Mailboxes};
+use crate::notices::{Cause, Listener, Notices};
 use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
 use crate::tables::Tables;
@@ -113,6 +114,7 @@ pub struct Store {
     cursors: Mutex<Cursors>,
     evictor: Evictor,
     expired: AtomicU64,
+    notices: Notices,
     pub(crate) journal: Option<Arc<Journal>>,
 }
 
@@ -138,6 +140,7 @@ impl Store {
             cursors: Mutex::new(Cursors::new(config.cursors)),
             evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
             expired: AtomicU64::new(0),
+            notices: Notices::default(),
             journal: None,
         })
     }
@@ -150,7 +153,45 @@ impl Store {
             cache: self.cache.as_ref(),
             journal: self.journal.as_deref(),
             step: None,
+            notices: &self.notices,
+            cause: Cause::Caller(""),
         }
+    }
+
+    /// Names who gets the notices of changes of keys, while that is [turned on](Self::let_listen).
+    /// There can be one; returns whether there was none before.
+    ///
+    /// ```
+    /// use std::sync::mpsc::{Sender, channel};
+    /// use tremula_store::{Engine, Happening, Key, Listener, Notice, Store, StoreConfig, Value};
+    ///
+    /// struct Forward(Sender<Notice>);
+    ///
+    /// impl Listener for Forward {
+    ///     fn changed(&self, notices: Vec<Notice>) {
+    ///         notices.into_iter().for_each(|notice| self.0.send(notice).expect("a listener"));
+    ///     }
+    /// }
+    ///
+    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
+    /// let (sender, notices) = channel();
+    /// assert!(store.listen(Box::new(Forward(sender))));
+    /// store.let_listen(true);
+    /// let (key, value) = (Key::from(&b"tree"[..]), Value::from(&b"aspen"[..]));
+    /// store.commit(|effects| store.database(3).insert(effects, key.clone(), value))?;
+    /// let notice = notices.recv()?;
+    /// assert_eq!((notice.database, notice.key), (3, key));
+    /// assert_eq!(notice.happening, Happening::Put { is_new: true, expires: false });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn listen(&self, listener: Box<dyn Listener>) -> bool {
+        self.notices.set(listener)
+    }
+
+    /// Gives notices of the writes that begin from now on, or none. Where there are none, a write
+    /// pays a look at a flag.
+    pub fn let_listen(&self, is_on: bool) {
+        self.notices.turn(is_on);
     }
 
     /// The index of the database with this number.

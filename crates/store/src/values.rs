@@ -418,7 +418,7 @@ impl<'a> Values<'a> {
     /// Removes a key if its value is still this one, which the cache has evicted.
     pub(crate) fn forget_one(&self, key: &Key, number: u64) {
         let database = self.database();
-        self.databases.commit_anyway(|effects| {
+        self.databases.for_eviction().commit_anyway(|effects| {
             database.update(effects, key.clone(), &mut |current| match current
                 .and_then(Value::cached)
             {

@@ -248,7 +248,7 @@ fn try_one(
         is_apart: true,
         command,
         stripe: context.stripe,
-        databases,
+        databases: databases.caused_by(command.full_name),
     };
     match (command.run)(&mut inner, arguments)? {
         Next::Reply => Ok(()),

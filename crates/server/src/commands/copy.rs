@@ -19,7 +19,7 @@ pub(super) fn copy(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         replaces,
     };
     let moved = carry(context, source, (to, destination), way)?;
-    context.note_lookup(!matches!(moved, Moved::Absent));
+    context.note_lookup(source, !matches!(moved, Moved::Absent));
     context
         .reply
         .integer(matches!(moved, Moved::Done(_)).into());

@@ -14,7 +14,7 @@ pub(super) fn dump(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
     if text.as_ref().is_some_and(|text| text.len() >= LONG) && !context.is_apart {
         return Ok(Next::Apart);
     }
-    context.note_lookup(text.is_some());
+    context.note_lookup(arguments.get(1), text.is_some());
     match text {
         Some(text) => context.reply.bulk(&rdb::payload(&text)),
         None => context.reply.null(),

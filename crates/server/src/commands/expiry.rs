@@ -232,7 +232,7 @@ fn show_time(
         let time = value.expiry().map(show);
         shown = time.map_or(-1, |time| i64::try_from(time).unwrap_or(i64::MAX));
     });
-    context.note_lookup(is_there);
+    context.note_lookup(arguments.get(1), is_there);
     context.reply.integer(shown);
     Ok(Next::Reply)
 }
@@ -334,7 +334,7 @@ pub(super) fn getex(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
             (None, value) => value.and_then(|value| context.values().text(&key, &value)),
         }
     };
-    reply_old(context, text);
+    reply_old(context, arguments.get(1), text);
     Ok(Next::Reply)
 }
 

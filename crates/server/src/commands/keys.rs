@@ -6,6 +6,7 @@ use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
 use crate::apart::job;
 use crate::glob;
 use crate::memory::note_access;
+use crate::notices;
 use crate::resp::Arguments;
 use crate::server::Shared;
 use std::hash::{BuildHasher, RandomState};
@@ -39,7 +40,7 @@ pub(super) fn exists(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     if arguments.len() == 2 {
         let key = Key::from(arguments.get(1));
         let is_there = context.database().contains_key(&key);
-        context.note_lookup(is_there);
+        context.note_lookup(arguments.get(1), is_there);
         context.reply.count(is_there.into());
         return Ok(Next::Reply);
     }
@@ -68,14 +69,22 @@ pub(super) fn touch(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
 }
 
 fn count_present(
-    _: &Shared,
+    server: &Shared,
     databases: Databases<'_>,
     number: usize,
     keys: &[Key],
 ) -> Result<usize, Unlogged> {
     let mut count = 0;
-    let mut show = |_, value: Option<&Value>| count += usize::from(value.is_some());
+    let mut missed = Vec::new();
+    let tells = server.live.notices().has_misses();
+    let mut show = |at: usize, value: Option<&Value>| match value {
+        Some(_) => count += 1,
+        None => missed.extend(tells.then_some(at)),
+    };
     databases.database(number).get_together(keys, &mut show);
+    for at in missed {
+        notices::missed(server, number, keys[at].as_bytes());
+    }
     Ok(count)
 }
 
@@ -139,9 +148,10 @@ impl Work for Counting {
         let (number, keys) = (context.session.database, std::mem::take(&mut self.keys));
         let count = self.count;
         if keys.len() > ONE_MOMENT && !context.databases.are_held() {
-            let frees = self.look == Look::No;
+            let (frees, name) = (self.look == Look::No, context.command.full_name);
             let (job, counted) = job(move |server| {
-                let counted = count(server, server.store.free(), number, &keys);
+                let databases = server.store.free().caused_by(name);
+                let counted = count(server, databases, number, &keys);
                 if frees {
                     server.store.database(number).tidy();
                 }
@@ -171,7 +181,7 @@ pub(super) fn type_of(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
     let exists = context
         .database()
         .contains_key(&Key::from(arguments.get(1)));
-    context.note_lookup(exists);
+    context.note_lookup(arguments.get(1), exists);
     context.reply.simple(if exists { "string" } else { "none" });
     Ok(Next::Reply)
 }

@@ -27,7 +27,7 @@ pub(super) fn lcs(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
         let key = Key::from(arguments.get(at));
         let value = context.database().get(&key);
         let text = value.and_then(|value| context.values().text(&key, &value));
-        context.note_lookup(text.is_some());
+        context.note_lookup(key.as_bytes(), text.is_some());
         text.unwrap_or_else(|| Text::Plain(Value::from(&b""[..])))
     });
     let rows = if wanted.length { 2 } else { one.len() + 1 };

@@ -47,6 +47,7 @@ use crate::clients::Client;
 use crate::feeds::Watches;
 use crate::figures::{Stopwatch, Stripe};
 use crate::memory::{Promise, Room};
+use crate::notices;
 use crate::outbox::{Outbox, Own};
 use crate::persist::Durability;
 use crate::resp::{Arguments, Reply};
@@ -168,8 +169,16 @@ impl<'a> Context<'a> {
         self.databases.values(self.session.database)
     }
 
-    /// Counts a key that was looked up to be read.
-    pub(super) fn note_lookup(&self, is_there: bool) {
+    /// Notes that a key was looked up to be read.
+    pub(super) fn note_lookup(&self, key: &[u8], is_there: bool) {
+        self.count_lookup(is_there);
+        if !is_there && self.server.live.notices().has_misses() {
+            notices::missed(self.server, self.session.database, key);
+        }
+    }
+
+    /// Counts a key that was looked up, and does not report it.
+    pub(super) fn count_lookup(&self, is_there: bool) {
         let stripe = self.stripe;
         let count = if is_there {
             &stripe.hits
@@ -199,7 +208,12 @@ impl<'a> Context<'a> {
     #[inline]
     fn commit<R>(&mut self, write: impl FnOnce(&mut Effects<'_>) -> R) -> Result<R, Failure> {
         self.session.has_written = true;
-        Ok(self.databases.commit(write)?)
+        let written = self.databases.commit(write)?;
+        // Messages about a subscriber's own command come before its reply, as in Redis.
+        if self.session.subscriptions.is_some() && !self.databases.are_held() {
+            channels::empty_outbox(self);
+        }
+        Ok(written)
     }
 }
 
@@ -264,7 +278,7 @@ impl Lent<'_> {
             is_apart: self.is_apart,
             command,
             stripe: self.stripe,
-            databases: self.server.store.free(),
+            databases: self.server.store.free().caused_by(command.full_name),
         }
     }
 

@@ -109,7 +109,7 @@ fn encoding(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             _ => "raw",
         }
     });
-    context.note_lookup(encoding.is_some());
+    context.count_lookup(encoding.is_some());
     match encoding {
         Some(encoding) => context.reply.bulk(encoding.as_bytes()),
         None => context.reply.null(),
@@ -120,7 +120,7 @@ fn encoding(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
 /// Looks a key up.
 fn is_there(context: &Context<'_>, key: &[u8]) -> bool {
     let is_there = context.length_of(key).is_some();
-    context.note_lookup(is_there);
+    context.count_lookup(is_there);
     is_there
 }
 

@@ -232,7 +232,8 @@ pub(super) fn delrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
         context.reply.count(removed);
         return Ok(Next::Reply);
     }
-    let remove = move |server: &Shared| remove(server.store.free());
+    let name = context.command.full_name;
+    let remove = move |server: &Shared| remove(server.store.free().caused_by(name));
     apart(context, arguments, remove, |context, removed| {
         context.session.has_written = true;
         context.reply.count(removed?);

@@ -254,10 +254,10 @@ fn step<R>(
     holds: &[Hold],
     run: impl FnOnce(&mut Context<'_>, Databases<'_>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let server = context.server;
-    let ran = server
-        .store
-        .hold(holds, 1, |databases| run(context, databases));
+    let (server, name) = (context.server, context.command.full_name);
+    let ran = server.store.hold(holds, 1, |databases| {
+        run(context, databases.caused_by(name))
+    });
     ran.map_err(cannot_hold)?
 }
 

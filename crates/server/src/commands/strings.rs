@@ -29,13 +29,13 @@ fn reply_value(context: &mut Context<'_>, key: &[u8]) {
     if !is_there {
         reply.null();
     }
-    context.note_lookup(is_there);
+    context.note_lookup(key, is_there);
 }
 
 /// `GETV key`: the value and its version, or a null array.
 pub(super) fn getv(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let found = context.values().versioned(&Key::from(arguments.get(1)));
-    context.note_lookup(found.is_some());
+    context.note_lookup(arguments.get(1), found.is_some());
     match found {
         Some((text, version)) => {
             context.reply.array(2);
@@ -114,7 +114,7 @@ impl Work for Getting {
                     context.reply.value(text);
                 }
                 None => {
-                    context.stripe.misses.add(1);
+                    context.note_lookup(key.as_bytes(), false);
                     context.reply.null();
                 }
             }
@@ -173,21 +173,24 @@ pub(super) fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
     })
 }
 
+/// What a `SET` that does not give the key a time is called in notices.
+const KEEPS_TIME: &str = "set|keepttl";
+
 /// Stores a value, and answers as `SET` does.
 pub(super) fn store_value(
     context: &mut Context<'_>,
-    key: &[u8],
+    name: &[u8],
     value: Value,
     storing: Storing<'_>,
 ) -> Result<(), Failure> {
-    let key = Key::from(key);
+    let key = Key::from(name);
     let values = context.values();
     if let (Condition::Always, Lifetime::New(expiry)) = (storing.condition, storing.lifetime) {
         let (database, value) = (context.database(), value.expiring(expiry));
         let old = context.commit(|effects| database.insert(effects, key, value))?;
         if storing.wants_old {
             let old = values.taken(old);
-            reply_old(context, old);
+            reply_old(context, name, old);
         } else {
             drop_value(context, old);
             context.reply.ok();
@@ -208,9 +211,12 @@ pub(super) fn store_value(
         value.take().map_or(Update::Keep, Update::Put)
     };
     let lifetime = storing.lifetime;
+    if lifetime == Lifetime::Kept {
+        context.databases = context.databases.caused_by(KEEPS_TIME);
+    }
     context.commit(|effects| values.update(effects, key, lifetime, &mut decide))?;
     match (storing.wants_old, stored) {
-        (true, _) => reply_old(context, old),
+        (true, _) => reply_old(context, name, old),
         (false, true) => context.reply.ok(),
         (false, false) => context.reply.null(),
     }
@@ -273,8 +279,8 @@ fn set_options(arguments: Arguments<'_>) -> Result<Storing<'_>, Failure> {
 }
 
 /// Answers with the value before, which was looked up for that.
-pub(super) fn reply_old(context: &mut Context<'_>, old: Option<Text>) {
-    context.note_lookup(old.is_some());
+pub(super) fn reply_old(context: &mut Context<'_>, key: &[u8], old: Option<Text>) {
+    context.note_lookup(key, old.is_some());
     match old {
         Some(old) => context.reply.value(old),
         None => context.reply.null(),
@@ -313,7 +319,7 @@ pub(super) fn getset(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
         let database = context.database();
         let old = context.commit(|effects| database.insert(effects, key, value))?;
         let old = context.values().taken(old);
-        reply_old(context, old);
+        reply_old(context, arguments.get(1), old);
         Ok(())
     })
 }
@@ -322,7 +328,7 @@ pub(super) fn getdel(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     let (key, database) = (Key::from(arguments.get(1)), context.database());
     let old = context.commit(|effects| database.remove(effects, &key))?;
     let old = context.values().taken(old);
-    reply_old(context, old);
+    reply_old(context, arguments.get(1), old);
     Ok(Next::Reply)
 }
 
@@ -431,9 +437,10 @@ impl Work for Setting {
         let (number, entries) = (context.session.database, std::mem::take(&mut self.entries));
         let databases = context.databases;
         if entries.len() > ONE_MOMENT && !databases.are_held() {
-            let if_absent = self.if_absent;
+            let (if_absent, name) = (self.if_absent, context.command.full_name);
             let (job, stored) = job(move |server| {
-                store_together(server, server.store.free(), number, entries, if_absent)
+                let databases = server.store.free().caused_by(name);
+                store_together(server, databases, number, entries, if_absent)
             });
             self.stored = Some(stored);
             return Ok(Step::Apart(job));
@@ -450,7 +457,7 @@ pub(super) fn strlen(context: &mut Context<'_>, arguments: Arguments<'_>) -> Out
     let mut count = 0;
     let mut note = |length, _: Part<'_>| count = length;
     let is_there = context.values().read(&key, |_| 0..0, &mut note);
-    context.note_lookup(is_there);
+    context.note_lookup(arguments.get(1), is_there);
     context.reply.count(count);
     Ok(Next::Reply)
 }
@@ -497,7 +504,7 @@ pub(super) fn getrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> O
     if !is_there {
         reply.bulk(b"");
     }
-    context.note_lookup(is_there);
+    context.note_lookup(arguments.get(1), is_there);
     Ok(Next::Reply)
 }
 

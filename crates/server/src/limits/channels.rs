@@ -1,6 +1,6 @@
 //! What clients may listen to, and what may wait for one that listens.
 
-use super::{Bytes, number, parse_bytes};
+use super::{Bytes, Classes, number, parse_bytes};
 
 /// Channels and patterns that one client listens to: a tenth of all.
 pub const MAX_CLIENT_SUBSCRIPTIONS: usize = 100_000;
@@ -58,6 +58,10 @@ pub struct ChannelLimits {
     /// Seconds for which more than --soft-pubsub-buffer may wait for a subscriber
     #[arg(long, value_name = "SECONDS", default_value_t = SOFT_PUBSUB_SECONDS, value_parser = clap::value_parser!(u64).range(1..=YEAR))]
     pub soft_pubsub_seconds: u64,
+
+    /// Which changes of keys go to channels, in Redis's letters, such as KEA; none by default
+    #[arg(long, value_name = "LETTERS", default_value_t = Classes::default(), hide_default_value = true)]
+    pub notify_keyspace_events: Classes,
 }
 
 impl Default for ChannelLimits {
@@ -70,6 +74,7 @@ impl Default for ChannelLimits {
             max_pubsub_buffer: MAX_PUBSUB_BUFFER,
             soft_pubsub_buffer: SOFT_PUBSUB_BUFFER,
             soft_pubsub_seconds: SOFT_PUBSUB_SECONDS,
+            notify_keyspace_events: Classes::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod clients;
 mod feeds;
 mod gather;
 mod memory;
+mod notices;
 mod quotas;
 mod terms;
 mod tls;
@@ -28,6 +29,8 @@ pub use feeds::{
 pub use gather::GatherLimits;
 pub(crate) use memory::places;
 pub use memory::{LEAST_MEMORY, MEMORY_SAMPLES, MemoryLimits};
+pub(crate) use notices::Class;
+pub use notices::Classes;
 pub use quotas::{
     MAX_CLIENT_MAILBOXES, MAX_CLIENT_TABLES, MAX_MAILBOX_BYTES, MAX_MAILBOX_MESSAGES,
     MAX_MAILBOXES, MAX_TABLES, Quotas,

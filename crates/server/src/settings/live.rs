@@ -3,8 +3,8 @@
 //! Each is one number that any thread reads without a lock. Those that belong to a part of the
 //! server with a state of its own, such as the limit of memory, are there.
 
-use crate::limits::{Limits, Percentiles};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::limits::{Classes, Limits, Percentiles};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ pub(crate) struct Live {
     slower_than: AtomicI64,
     latency_tracking: AtomicBool,
     percentiles: Mutex<Percentiles>,
+    notices: AtomicU16,
 }
 
 /// Below this, times must be exact, so that each command is timed by itself.
@@ -73,6 +74,7 @@ impl Live {
             slower_than: AtomicI64::new(limits.watch.slowlog_log_slower_than),
             latency_tracking: AtomicBool::new(limits.watch.latency_tracking),
             percentiles: Mutex::new(limits.watch.latency_tracking_info_percentiles.clone()),
+            notices: AtomicU16::new(limits.channels.notify_keyspace_events.0),
         }
     }
 
@@ -104,6 +106,16 @@ impl Live {
     pub(crate) fn set_percentiles(&self, new: Percentiles) {
         let percentiles = self.percentiles.lock();
         *percentiles.unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    /// Which keyspace notifications are sent.
+    #[inline]
+    pub(crate) fn notices(&self) -> Classes {
+        Classes(self.notices.load(Relaxed))
+    }
+
+    pub(crate) fn set_notices(&self, classes: Classes) {
+        self.notices.store(classes.0, Relaxed);
     }
 
     /// From which time on a command is slow, for `SLOWLOG`.

@@ -9,6 +9,7 @@ use super::forms::{Class, LEAST_OUTPUT, memory, output_limits};
 use crate::descriptors;
 use crate::limits::{self, ChannelsOfUsers, MOST_BYTES, MOST_SLOWLOG};
 use crate::logs::{self, Level};
+use crate::notices;
 use crate::persist::Durability;
 use crate::server::Shared;
 use crate::users::DEFAULT;
@@ -274,6 +275,16 @@ static ALIVE: &[Parameter] = &[
         get: |server| server.live.soft_output_seconds.get().to_string(),
         set: |server, given| {
             server.live.soft_output_seconds.set(given.number());
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "notify-keyspace-events",
+        flag: "notify-keyspace-events",
+        kind: Kind::Text,
+        get: |server| server.live.notices().to_string(),
+        set: |server, given| {
+            notices::choose(server, given.text().parse()?);
             Ok(())
         },
     },

@@ -77,6 +77,7 @@ pub fn table(command: &Command) -> String {
         let defaults: Vec<_> = argument
             .get_default_values()
             .iter()
+            .filter(|value| !value.is_empty())
             .map(|value| format!("`{}`", value.to_string_lossy()))
             .collect();
         let _ = writeln!(

@@ -14,6 +14,7 @@ pub(crate) mod mail;
 pub(crate) mod record;
 mod tables;
 
+use crate::notices::{Cause, Happening, Listener, Notice};
 use crate::{Expiry, Key, Value, Version, version};
 use bytes::Bytes;
 pub use fields::BadRecord;
@@ -52,6 +53,10 @@ pub struct Effects<'s> {
     begun: Option<Vec<Change>>,
     /// The effects of a step in which any operations run.
     gathered: Option<Gathered>,
+    /// The listener that gets the notices.
+    listener: Option<&'s dyn Listener>,
+    cause: Cause,
+    notices: Vec<Notice>,
 }
 
 /// Effects that get their numbers one by one and are written together.
@@ -105,6 +110,57 @@ impl<'s> Effects<'s> {
             step: None,
             begun: None,
             gathered: None,
+            listener: None,
+            cause: Cause::Caller(""),
+            notices: Vec::new(),
+        }
+    }
+
+    /// These effects, whose notices go there when they have happened.
+    #[inline]
+    pub(crate) const fn reported_to(mut self, listener: Option<&'s dyn Listener>) -> Self {
+        self.listener = listener;
+        self
+    }
+
+    /// Why they are, from now on.
+    #[inline]
+    pub(crate) const fn caused_by(&mut self, cause: Cause) {
+        self.cause = cause;
+    }
+
+    /// Whether anything is to be noted: not where there is no log and nobody listens.
+    #[inline]
+    pub(crate) const fn are_noted(&self) -> bool {
+        self.are_logged() || self.listener.is_some()
+    }
+
+    /// Whether somebody gets notices of them.
+    #[inline]
+    pub(crate) const fn are_reported(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Notes what has become of a key. To be called under its lock.
+    #[inline]
+    pub(crate) fn notice(&mut self, database: u8, key: &Key, happening: Happening) {
+        if self.listener.is_some() {
+            self.notices.push(Notice {
+                database: database.into(),
+                key: key.clone(),
+                happening,
+                cause: self.cause,
+            });
+        }
+    }
+
+    /// Hands the notices out. The locks must not be held any more.
+    #[inline]
+    pub(crate) fn report(&mut self) {
+        if let Some(listener) = self.listener
+            && !self.notices.is_empty()
+        {
+            listener.changed(std::mem::take(&mut self.notices));
         }
     }
 

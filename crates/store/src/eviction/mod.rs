@@ -223,6 +223,7 @@ impl Evictor {
 
     /// Evicts one key with its value. Returns `false` if there are no keys. O(samples · log n).
     pub(crate) fn evict(&self, databases: Databases<'_>) -> bool {
+        let databases = databases.for_eviction();
         if self.policy() == Policy::VolatileTtl {
             return self.evict_next(databases);
         }

@@ -16,6 +16,7 @@ mod index_masstree;
 mod index_steps;
 mod log;
 mod mailbox;
+mod notices;
 mod papers_bw_tree;
 mod papers_series;
 mod papers_skip_list;
@@ -98,6 +99,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         papers_skip_list::MUTANTS,
         log::MUTANTS,
         mailbox::MUTANTS,
+        notices::MUTANTS,
         server::MUTANTS,
         server_feeds::MUTANTS,
         server_transport::MUTANTS,

@@ -389,7 +389,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keys_that_move_leave_their_time",
         file: "crates/store/src/moving.rs",
-        original: "source.deadlines().change(from.key, value.expiry(), None);",
+        original: "source.note_expiry(from.key, Some(&value), None);",
         replacement: "let _ = source;",
         why: "A key that has been renamed is noted to expire under its old name, and its memory stays.",
         checker: moving("a_model_says"),

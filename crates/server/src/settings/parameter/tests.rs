@@ -63,6 +63,7 @@ fn values_have_redis_forms_and_reach_those_who_use_them() {
             "pubsub 0 1mb 5 Normal 2kb 1kb 7",
             "normal 2048 1024 7 pubsub 0 1048576 5",
         ),
+        ("notify-keyspace-events", "KEA", "AKE"),
         ("max-pubsub-buffer", "1mb", "1048576"),
         ("acl-pubsub-default", "AllChannels", "allchannels"),
     ] {
