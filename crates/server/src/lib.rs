@@ -25,6 +25,7 @@ pub mod log_keep;
 pub mod logs;
 mod machine;
 mod memory;
+pub mod moment;
 mod notices;
 mod outbox;
 mod persist;

@@ -20,6 +20,7 @@ pub mod local;
 mod mailboxes;
 mod moving;
 mod notices;
+mod past;
 mod recover;
 mod reports;
 mod small_bytes;
@@ -51,6 +52,7 @@ pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snaps
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, NotSent, Post};
 pub use moving::{Moved, Place, Way};
 pub use notices::{Cause, Happening, Listener, Notice};
+pub use past::{Past, PastError, PastRange, PastReader};
 pub use recover::{Progress, Recovered};
 pub use small_bytes::INLINE_BYTES;
 pub use snapshots::{Held, Snapshots};

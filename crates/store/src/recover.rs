@@ -122,6 +122,7 @@ impl Store {
     pub fn logging(config: &StoreConfig, log: Arc<dyn Log>) -> Result<Self, OpenError> {
         engines::check_logged(config.engine)?;
         let mut store = Self::made(&bounded(config), true)?;
+        store.origin = log.tail().next;
         store.journal = Some(Arc::new(Journal::new(log)));
         Ok(store)
     }

@@ -18,6 +18,7 @@ use crate::values::Values;
 use crate::{Expiry, Value};
 use thiserror::Error;
 use tremula_index::Engine;
+use tremula_log::Sequence;
 use tremula_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tremula_sync::system::Arc;
 use tremula_sync::{Mutex, MutexGuard};
@@ -116,6 +117,8 @@ pub struct Store {
     expired: AtomicU64,
     notices: Notices,
     pub(crate) journal: Option<Arc<Journal>>,
+    /// The first record of its log that is about it: before that it was empty.
+    pub(crate) origin: Sequence,
 }
 
 impl Store {
@@ -142,7 +145,12 @@ impl Store {
             expired: AtomicU64::new(0),
             notices: Notices::default(),
             journal: None,
+            origin: Sequence::FIRST,
         })
+    }
+
+    pub(crate) const fn origin(&self) -> Sequence {
+        self.origin
     }
 
     /// The databases, as everyone reaches them: not in a step.

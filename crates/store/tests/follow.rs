@@ -5,11 +5,11 @@ mod support;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
+use support::copying::{Copy, Entries, key, stored, write};
 use support::{new_folder, new_log, open};
 use tremula_log::{Batch, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
@@ -20,179 +20,6 @@ use tremula_store::{
 
 /// The keys that threads write to.
 const KEYS: u16 = 3000;
-
-type Entries = BTreeMap<Vec<u8>, (Vec<u8>, Option<Expiry>)>;
-
-fn key(number: u16) -> Key {
-    Key::from(&number.to_be_bytes()[..])
-}
-
-/// What a watcher makes of what it is shown.
-#[derive(Clone, Default, Debug, PartialEq)]
-struct Copy {
-    entries: Entries,
-    /// The sequence of the last event.
-    last: Sequence,
-    is_complete: bool,
-    /// The rows of the snapshot, those of one sequence together.
-    parts: Vec<(Sequence, Entries)>,
-    /// The sequences of all events.
-    seen: Vec<Sequence>,
-}
-
-impl Copy {
-    /// Applies an event. Sequences rise: no event comes twice.
-    fn apply(&mut self, event: &Event<'_>) {
-        let is_row = matches!(event.what, Happened::Row { .. } | Happened::Complete);
-        assert!(
-            event.sequence > self.last || is_row,
-            "{event:?} behind {}",
-            self.last
-        );
-        self.last = self.last.max(event.sequence);
-        if !is_row {
-            self.seen.push(event.sequence);
-        }
-        match &event.what {
-            Happened::Row { key, value, expiry } => {
-                let row = (value.to_vec(), *expiry);
-                if self
-                    .parts
-                    .last()
-                    .is_none_or(|(ends, _)| *ends < event.sequence)
-                {
-                    self.parts.push((event.sequence, Entries::new()));
-                }
-                if let Some((_, rows)) = self.parts.last_mut() {
-                    rows.insert(key.to_vec(), row.clone());
-                }
-                let before = self.entries.insert(key.to_vec(), row);
-                assert!(before.is_none(), "the row {key:?} comes twice");
-            }
-            Happened::Complete => self.is_complete = true,
-            Happened::Set { key, value, expiry } => {
-                self.entries.insert(key.to_vec(), (value.to_vec(), *expiry));
-            }
-            Happened::Append { key, offset, bytes } => {
-                if let Some((value, _)) = self.entries.get_mut(&**key) {
-                    let offset = usize::try_from(*offset).expect("an offset");
-                    assert!(offset <= value.len(), "bytes are missing before {offset}");
-                    value.truncate(offset);
-                    value.extend_from_slice(bytes);
-                }
-            }
-            Happened::Expire { key, expiry } => {
-                if let Some((_, old)) = self.entries.get_mut(&**key) {
-                    *old = *expiry;
-                }
-            }
-            Happened::Remove { key } => {
-                self.entries.remove(&**key);
-            }
-            Happened::RemoveRange { low, high } => {
-                let gone =
-                    |key: &[u8]| *key >= **low && high.as_ref().is_none_or(|high| *key < **high);
-                self.entries.retain(|key, _| !gone(key));
-            }
-            other => panic!("{other:?} is not known"),
-        }
-    }
-
-    /// What is there at a time.
-    fn alive(&self, now: Expiry) -> Entries {
-        let mut entries = self.entries.clone();
-        entries.retain(|_, (_, expiry)| expiry.is_none_or(|expiry| expiry > now));
-        entries
-    }
-}
-
-/// What the store has of a span.
-fn stored(store: &Store, database: usize, span: &Span) -> Entries {
-    let mut found = Vec::new();
-    let (all, direction) = (KeyRange::all(), Direction::Ascending);
-    store
-        .database(database)
-        .scan(all, direction, usize::MAX, &mut found);
-    let values = store.values(database);
-    let within = found
-        .into_iter()
-        .filter(|(key, _)| span.contains(key.as_bytes()));
-    let text = |(key, value): (Key, Value)| {
-        let text = values.text(&key, &value)?.to_vec();
-        Some((key.as_bytes().to_vec(), (text, value.expiry())))
-    };
-    within.filter_map(text).collect()
-}
-
-/// A write of some kind. Times are long past or far away, so that no test depends on the clock.
-fn write(store: &Store, random: &mut SmallRng, number: usize) {
-    let database = store.database(number);
-    let one = key(random.random_range(0..KEYS));
-    let expiry = match random.random_range(0..8) {
-        0 => Expiry::from_millis(random.random_range(1..9)),
-        1 => Expiry::from_millis(Expiry::LAST_MILLIS - random.random_range(0..9_u64)),
-        _ => None,
-    };
-    let length = random.random_range(0..60);
-    let bytes: Vec<u8> = (0..length).map(|_| random.random()).collect();
-    let value = Value::from(bytes.clone()).expiring(expiry);
-    let commit = |write: &mut dyn FnMut(&mut Effects<'_>)| {
-        store
-            .commit(|effects| write(effects))
-            .expect("a log that takes all");
-    };
-    let mut entry = Some((one.clone(), value));
-    match random.random_range(0..20) {
-        0..9 => commit(&mut |effects| {
-            let (key, value) = entry.take().expect("one call");
-            let old = database.insert(effects, key, value);
-            store.values(number).dropped(old);
-        }),
-        9..12 => commit(&mut |effects| {
-            let old = database.remove(effects, &one);
-            store.values(number).dropped(old);
-        }),
-        12..14 => commit(&mut |effects| {
-            let values = store.values(number);
-            let appended = values.append(effects, one.clone(), &bytes, usize::MAX, usize::MAX);
-            appended.expect("no limit");
-        }),
-        14 => commit(&mut |effects| {
-            let values = store.values(number);
-            values.update(effects, one.clone(), Lifetime::Kept, &mut |old| {
-                let old = old.unwrap_or_default();
-                Update::Put(Value::from([old, &bytes[..]].concat()))
-            });
-        }),
-        15 => commit(&mut |effects| {
-            database.update_expiry(effects, one.clone(), &mut |_| Update::Put(expiry));
-        }),
-        16 => {
-            let low = random.random_range(0..KEYS);
-            let high = key(low.saturating_add(random.random_range(0..40)));
-            let low = key(low);
-            commit(&mut |effects| {
-                let (low, high) = (Bound::Excluded(&low), Bound::Included(&high));
-                database.remove_range(effects, low, high);
-            });
-        }
-        17..19 => {
-            let entries: Vec<_> = (0..random.random_range(1..5))
-                .map(|_| key(random.random_range(0..KEYS)))
-                .map(|key| (key, Value::from(&bytes[..])))
-                .collect();
-            commit(&mut |effects| {
-                for old in database.insert_together(effects, entries.clone()) {
-                    store.values(number).dropped(Some(old));
-                }
-            });
-        }
-        _ => {
-            store.expire(3).expect("a log that takes all");
-            store.forward();
-        }
-    }
-}
 
 /// The engines of which a store can have a log.
 fn engines() -> impl Iterator<Item = Engine> {
@@ -299,7 +126,7 @@ fn a_copy_that_is_fed_by_a_watch_equals_the_store_at_every_sequence() {
                     let (store, writing) = (&store, &writing);
                     scope.spawn(move || {
                         for round in 0..6000 {
-                            write(store, &mut random, round % 7 / 6);
+                            write(store, &mut random, round % 7 / 6, KEYS);
                             if round % 16 == 0 {
                                 store.forward();
                             }
@@ -349,7 +176,7 @@ fn a_watch_goes_on_where_another_one_has_ended() {
     let mut next = None;
     for round in 0..300 {
         for _ in 0..random.random_range(0..30) {
-            write(&store, &mut random, 0);
+            write(&store, &mut random, 0, KEYS);
         }
         let since = next.map_or(Since::Snapshot, Since::Sequence);
         let mut watch = store.watch(0, span.clone(), since).expect("all is kept");
@@ -383,7 +210,7 @@ fn a_watch_goes_on_over_restarts() {
         let since = Since::Sequence(next);
         let mut watch = store.watch(0, Span::all(), since).expect("all is kept");
         for _ in 0..200 {
-            write(&store, &mut random, 0);
+            write(&store, &mut random, 0, KEYS);
         }
         catch_up(&store, &mut watch, &mut copy);
         assert_eq!(copy.alive(Expiry::now()), stored(&store, 0, &Span::all()));

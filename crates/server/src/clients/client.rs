@@ -152,6 +152,8 @@ pub(crate) struct Client {
     output: AtomicUsize,
     /// The bytes that wait for it as a monitor or a subscriber.
     feed: AtomicUsize,
+    /// The bytes that a command of its gathers before it answers.
+    gathers: AtomicUsize,
     /// The channels, the patterns, and the channels of `SSUBSCRIBE` that it listens to.
     subscriptions: [AtomicUsize; 3],
     /// The ranges that it watches.
@@ -193,6 +195,7 @@ impl Client {
             unsent: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
             feed: AtomicUsize::new(0),
+            gathers: AtomicUsize::new(0),
             subscriptions: Default::default(),
             watches: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
@@ -343,11 +346,18 @@ impl Client {
         self.kept.store(0, Relaxed);
     }
 
-    /// The bytes of both buffers, and of what waits for a monitor or a subscriber. A buffer that it
-    /// has left counts for nothing: the thread frees it soon, and closing the client would not.
+    /// The bytes of both buffers, of what waits for a monitor or a subscriber, and of what a
+    /// command gathers. A buffer that it has left counts for nothing: the thread frees it soon, and
+    /// closing the client would not.
     pub(crate) fn held(&self) -> usize {
         let output = self.output.load(Relaxed).saturating_add(self.feed());
-        self.input.load(Relaxed).saturating_add(output)
+        let gathers = self.gathers.load(Relaxed);
+        self.input.load(Relaxed).saturating_add(output + gathers)
+    }
+
+    /// Notes what a command of its gathers before it answers.
+    pub(crate) fn set_gathers(&self, bytes: usize) {
+        self.gathers.store(bytes, Relaxed);
     }
 
     /// The bytes that wait for it as a monitor or a subscriber.
@@ -482,7 +492,7 @@ impl Client {
             self.queued.load(Relaxed),
             input.saturating_sub(unread + load(&self.waiting)),
             load(&self.waiting),
-            input + output + size_of::<Self>(),
+            input + output + load(&self.gathers) + size_of::<Self>(),
             if unsent > 0 { "rw" } else { "r" },
             command.unwrap_or(*lock(&self.last_command)),
             lock(&self.user).escape_ascii(),

@@ -7,6 +7,7 @@
 
 use super::atomic::too_many;
 use super::{Context, Failure, Outcome, Step, View, Work, begin};
+use crate::clients::Client;
 use crate::glob::{Matching, STEPS_PER_BYTE, TooManySteps};
 use crate::limits::REPLY_BATCH;
 use crate::resp::{Arguments, Protocol, too_long};
@@ -98,6 +99,61 @@ impl Gathering {
     }
 }
 
+/// What one command holds of that, which counts as its client's, until it is dropped.
+pub(super) struct Share {
+    all: Arc<Gathering>,
+    client: Arc<Client>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Nothing, at first.
+    pub(super) fn new(context: &Context<'_>) -> Result<Self, Failure> {
+        let server = context.server;
+        Ok(Self {
+            all: Arc::clone(&server.gathering),
+            client: server
+                .clients
+                .get(context.client.id)
+                .ok_or(Failure::STOPPING)?,
+            bytes: 0,
+        })
+    }
+
+    /// Notes what the command holds now.
+    ///
+    /// # Errors
+    ///
+    /// All clients hold more than `most` bytes now. It is noted.
+    pub(super) fn set(&mut self, bytes: usize, most: usize) -> Result<(), TooMuch> {
+        let Self { all, client, .. } = self;
+        let before = all.0.fetch_add(bytes, Relaxed) - self.bytes;
+        all.0.fetch_sub(self.bytes, Relaxed);
+        self.bytes = bytes;
+        client.set_gathers(bytes);
+        let is_within = before.saturating_add(bytes) <= most;
+        is_within.then_some(()).ok_or(TooMuch)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.bytes, Relaxed);
+        self.client.set_gathers(0);
+    }
+}
+
+/// The lists of all clients hold too much.
+pub(super) struct TooMuch;
+
+fn too_much(held: usize, most: usize) -> Failure {
+    let text = format!(
+        "OOM the long replies of all clients hold {held} bytes, and may hold {most} \
+         (--max-gathered); ask for less at once, with LIMIT or SCAN"
+    );
+    Failure::Owned(text.into_bytes())
+}
+
 /// The elements of one list.
 struct Gathered<E> {
     pieces: VecDeque<std::vec::IntoIter<E>>,
@@ -137,11 +193,7 @@ impl<E> Gathered<E> {
         if before.saturating_add(bytes) <= most {
             return Ok(());
         }
-        let text = format!(
-            "OOM the long replies of all clients hold {before} bytes, and may hold {most} \
-             (--max-gathered); ask for less at once, with LIMIT or SCAN"
-        );
-        Err(Failure::Owned(text.into_bytes()))
+        Err(too_much(before, most))
     }
 
     fn pop(&mut self) -> Option<E> {
@@ -184,6 +236,11 @@ pub(super) enum Source {
     Copies {
         copies: std::vec::IntoIter<(Key, Value)>,
         _held: Held,
+    },
+    /// What was there once. It counts until the reply is written.
+    Past {
+        entries: std::vec::IntoIter<(Key, Value)>,
+        _share: Share,
     },
 }
 
@@ -288,6 +345,7 @@ impl<E: Element> Listing<E> {
                 }
             }
             Source::Copies { copies, .. } => copies.next(),
+            Source::Past { entries, .. } => entries.next(),
         };
         entry.map(|entry| (entry, Matching::default()))
     }
@@ -391,9 +449,12 @@ impl<E: Element> Work for Listing<E> {
             let Some(last) = self.gather(context, arguments)? else {
                 return Ok(Step::Rest);
             };
-            if let Source::Copies { copies, .. } = &mut self.source {
-                // All of them have been gathered.
-                *copies = Vec::new().into_iter();
+            // All of them have been gathered.
+            match &mut self.source {
+                Source::Copies { copies: all, .. } | Source::Past { entries: all, .. } => {
+                    *all = Vec::new().into_iter();
+                }
+                Source::Walk { .. } => {}
             }
             self.write_header(context, last);
             self.is_written = true;

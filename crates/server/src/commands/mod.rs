@@ -28,6 +28,7 @@ mod memory;
 mod object;
 mod operate;
 mod ordered;
+mod past;
 mod persist;
 mod ranges;
 mod reach;

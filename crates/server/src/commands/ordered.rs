@@ -2,7 +2,7 @@
 
 use super::atomic::too_many;
 use super::listing::{Element, Listing, Source, list};
-use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin};
+use super::{Context, Failure, Next, Outcome, Step, View, Work, apart, begin, past};
 use crate::apart::job;
 use crate::resp::{Arguments, number};
 use crate::server::Shared;
@@ -10,15 +10,17 @@ use crate::users::{Interval, Reason};
 use std::ops::Bound;
 use std::sync::mpsc::Receiver;
 use tremula_store::{
-    Database, Databases, Direction, Key, KeyRange, ONE_MOMENT, Span, Text, TooManyKeys, Value,
-    Walk, snapshot,
+    Database, Databases, Direction, Key, KeyRange, ONE_MOMENT, Point, Span, Text, TooManyKeys,
+    Value, Walk, snapshot,
 };
 
-/// `RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
+/// `RANGE start end [AS OF sequence | time] [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
 ///
 /// Up to [`ONE_MOMENT`](tremula_store::ONE_MOMENT) keys the reply is of one moment. With `SNAPSHOT`
 /// it is so at any size: that copies the whole range first, and is refused beyond
 /// [`MAX_SNAPSHOT`](crate::limits::MAX_SNAPSHOT) keys.
+///
+/// With `AS OF` it is as it was, see [`past`](super::past).
 ///
 /// With `REV` the range is walked from its upper end, and `start` is the upper bound, as in
 /// `ZRANGE … BYLEX REV` and `ZREVRANGEBYLEX`. Values come as in `ZRANGE … WITHSCORES`: behind
@@ -44,6 +46,9 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
         direction,
         limit: options.limit,
     };
+    if let Some(point) = options.as_of {
+        return past::range(context, arguments, range, point, options.with_values);
+    }
     match (options.snapshot, options.with_values) {
         (false, true) => {
             let source = range.walk(context);
@@ -63,11 +68,11 @@ pub(super) fn range(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
 }
 
 /// What a `RANGE` asks for.
-struct Wanted {
-    low: Bound<Key>,
-    high: Bound<Key>,
-    direction: Direction,
-    limit: usize,
+pub(super) struct Wanted {
+    pub(super) low: Bound<Key>,
+    pub(super) high: Bound<Key>,
+    pub(super) direction: Direction,
+    pub(super) limit: usize,
 }
 
 impl Wanted {
@@ -394,6 +399,7 @@ struct RangeOptions {
     reverse: bool,
     with_values: bool,
     snapshot: bool,
+    as_of: Option<Point>,
 }
 
 impl RangeOptions {
@@ -403,6 +409,7 @@ impl RangeOptions {
             reverse: false,
             with_values: false,
             snapshot: false,
+            as_of: None,
         };
         let mut rest = arguments.skip(3);
         while let Some(name) = rest.next() {
@@ -417,6 +424,10 @@ impl RangeOptions {
                 options.with_values = true;
             } else if name.eq_ignore_ascii_case(b"snapshot") {
                 options.snapshot = true;
+            } else if name.eq_ignore_ascii_case(b"as") {
+                let of = rest.next().filter(|word| word.eq_ignore_ascii_case(b"of"));
+                of.ok_or(Failure::SYNTAX)?;
+                options.as_of = Some(past::point(rest.next().ok_or(Failure::SYNTAX)?)?);
             } else {
                 return Err(Failure::SYNTAX);
             }

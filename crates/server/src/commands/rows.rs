@@ -196,8 +196,8 @@ pub(crate) static COMMANDS: &[Command] = &[
             "A page of the keys, and the cursor of the next page"),
     Command::new("range", -3, ordered::range, READ, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", "O(log n + m), m keys returned",
-            "RANGE start end [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]",
-            "The keys between two bounds, in order; with `REV` from the upper one, which then comes first; with `SNAPSHOT` all as of one moment"),
+            "RANGE start end [AS OF sequence | time] [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]",
+            "The keys between two bounds, in order; with `REV` from the upper one, which then comes first; with `SNAPSHOT` all as of one moment; with `AS OF` as they were"),
     Command::new("first", 1, ordered::first, READ_FAST, KEYSPACE, SEEN)
         .docs("ordered", "0.1.0", ONE, "FIRST", "The smallest key and its value"),
     Command::new("last", 1, ordered::last, READ_FAST, KEYSPACE, SEEN)

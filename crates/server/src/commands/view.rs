@@ -22,6 +22,10 @@ impl View {
     }
 
     pub(super) fn shows(&self, key: &Key) -> bool {
-        self.user.sees_key(self.command, key.as_bytes())
+        self.shows_bytes(key.as_bytes())
+    }
+
+    pub(super) fn shows_bytes(&self, key: &[u8]) -> bool {
+        self.user.sees_key(self.command, key)
     }
 }

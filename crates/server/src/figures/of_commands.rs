@@ -79,6 +79,14 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Stats,
+        "past_ranges",
+        "past_ranges",
+        COUNT,
+        "Ranges that were read as they had been, with AS OF",
+        |now| Some(now.server.stats.past_ranges.load(Relaxed).into()),
+    ),
+    one(
+        Section::Stats,
         "expired_keys",
         "expired_keys",
         COUNT,

@@ -39,7 +39,9 @@ use std::{fmt, str::FromStr};
 pub use terms::{MAX_ATOMS, MAX_CLIENT_ATOMS, MAX_TERM, MAX_TERM_DEPTH, TermLimits};
 pub use tls::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKE, TlsLimits};
 pub use transactions::{MAX_ATOMIC, MAX_QUEUED, MAX_WATCHED_KEYS, TransactionLimits};
-pub use turn::{LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, SHORTEST_TURN, TURN, Time, TurnLimits};
+pub use turn::{
+    LEAST_GATHERED, LONGEST_TURN, MAX_GATHERED, MAX_PAST, SHORTEST_TURN, TURN, Time, TurnLimits,
+};
 pub use users::{ChannelsOfUsers, MAX_ACL_LOG, MAX_USERS, UserLimits};
 pub(crate) use watch::MOST_SLOWLOG;
 pub use watch::{

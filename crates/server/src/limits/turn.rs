@@ -24,6 +24,10 @@ pub const MAX_GATHERED: Bytes = Bytes(256 << 20);
 /// Below this, lists of a few thousand keys might be refused.
 pub const LEAST_GATHERED: Bytes = Bytes(64 << 10);
 
+/// Bytes of a snapshot and of the log that one `RANGE … AS OF` reads: some seconds of a thread
+/// apart.
+pub const MAX_PAST: Bytes = Bytes(4 << 30);
+
 /// The flags of turns, and of what commands that take several turns may hold.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TurnLimits {
@@ -34,6 +38,10 @@ pub struct TurnLimits {
     /// Bytes that lists of keys hold until they are sent, of all clients together; 64kb or more
     #[arg(long, value_name = "BYTES", default_value_t = MAX_GATHERED, value_parser = parse_gathered)]
     pub max_gathered: Bytes,
+
+    /// Bytes of a snapshot and of the log that one RANGE with AS OF reads
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_PAST)]
+    pub max_past: Bytes,
 
     /// Refused with a hint.
     #[doc(hidden)]
@@ -46,6 +54,7 @@ impl Default for TurnLimits {
         Self {
             time: TURN,
             max_gathered: MAX_GATHERED,
+            max_past: MAX_PAST,
             search_slice: None,
         }
     }

@@ -127,6 +127,8 @@ pub(crate) struct Stats {
     pub(crate) rejected: AtomicU64,
     /// Turns that ended because their time was over.
     pub(crate) turns_spent: AtomicU64,
+    /// Ranges that were read as they had been.
+    pub(crate) past_ranges: AtomicU64,
 }
 
 /// The data of a server that does not listen.

@@ -64,6 +64,12 @@ impl Folder {
         }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The snapshots, the newest first.
     ///
     /// # Errors

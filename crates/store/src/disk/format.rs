@@ -10,11 +10,12 @@
 //! number of a database (u8) and its entries: for each how many bytes its key has in common with
 //! the key before it in the block, the length of the rest, the rest, the length of the value, the
 //! value. Kind 6 is likewise, and behind each value are its version, and when its key expires, in
-//! milliseconds since 1970 began, or 0 for never. The body of kinds 2 and 3 are effects of tables,
-//! each with its length before it. Those of kind 2 are to be applied in the file's order and before
-//! all that comes behind them: tables with their options, and parts of the rows of one key. Those
-//! of kind 3 are the rows of keys, in any order. The body of kind 4 are records of mailboxes,
-//! likewise in order. A file without its last block was not finished.
+//! milliseconds since 1970 began, or 0 for never. Blocks of entries come first; those of a database
+//! lie one behind the other, and its keys rise from block to block. The body of kinds 2 and 3 are
+//! effects of tables, each with its length before it. Those of kind 2 are to be applied in the
+//! file's order and before all that comes behind them: tables with their options, and parts of the
+//! rows of one key. Those of kind 3 are the rows of keys, in any order. The body of kind 4 are
+//! records of mailboxes, likewise in order. A file without its last block was not finished.
 //!
 //! This version writes kinds 6, 2, 3 and 4, and reads all. Version 1 had no tables and no
 //! mailboxes, and version 2 no keys that expire. Version 3 had them in blocks of kind 5, which has

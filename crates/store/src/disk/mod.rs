@@ -5,6 +5,7 @@
 //! | `format` | the bytes of a snapshot |
 //! | `write` | making a snapshot while all write |
 //! | `read` | loading one, on all cores |
+//! | `range` | reading a range out of one |
 //! | `replay` | applying the log behind it, on all cores |
 //! | `folder` | which snapshots there are, and which may go |
 //! | `backup` | copies of a directory that a server writes to, and older states |
@@ -17,6 +18,7 @@
 mod backup;
 mod folder;
 mod format;
+mod range;
 mod read;
 mod replay;
 #[cfg(test)]
@@ -33,6 +35,7 @@ use tremula_table::table::effect::ApplyError;
 
 pub use backup::{CopiedStore, CopyStoreError, LOG_FOLDER, backup, restore};
 pub use folder::{Folder, Saved};
+pub(crate) use range::SnapshotRange;
 pub(crate) use read::{Loaded, load};
 pub(crate) use replay::replay;
 pub(crate) use write::write;

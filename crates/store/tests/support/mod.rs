@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod copying;
+
 use std::sync::Arc;
 use tempfile::TempDir;
 use tremula_log::{Log, MemoryLog};
