@@ -3,19 +3,21 @@
 
 mod support;
 
+use futures_util::stream::{FusedStream, Stream};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::Bound;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use support::copying::{Copy, Entries, key, stored, write};
 use support::{new_folder, new_log, open};
 use tremula_log::{Batch, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
-    CacheSettings, Direction, Effects, Engine, Event, Expiry, Happened, Key, KeyRange, LEAST_CACHE,
-    Lifetime, Since, Span, Store, StoreConfig, Strategy, Update, Value, Watch, WatchError,
-    served_engines,
+    CacheSettings, Engine, Event, Expiry, Happened, LEAST_CACHE, Since, Span, Store, StoreConfig,
+    Strategy, Value, Watch, WatchError, served_engines,
 };
 
 /// The keys that threads write to.
@@ -344,6 +346,83 @@ fn a_watch_waits_for_what_happens() {
     assert!(event.as_mut().poll(&mut task).is_pending());
     put(1);
     assert!(event.as_mut().poll(&mut task).is_ready());
+}
+
+/// What a thread does that polls many streams.
+struct Wakes {
+    thread: thread::Thread,
+    count: AtomicUsize,
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.count.fetch_add(1, Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// Many streams that one thread polls get every event, and are polled again only when there is
+/// more. It fails if a wake-up is lost: then the test hangs.
+#[test]
+fn streams_are_woken_when_something_happens_and_need_no_thread() {
+    const STREAMS: usize = 50;
+    const WRITES: u16 = 200;
+    let log = Arc::new(MemoryLog::new());
+    let config = StoreConfig::new(Engine::Aspen);
+    let store = Store::logging(&config, Arc::clone(&log) as Arc<dyn Log>).expect("a store");
+    let put = |number| {
+        let value = Value::from(&b"value"[..]);
+        let put = store.commit(|effects| store.database(0).insert(effects, key(number), value));
+        put.expect("a log that takes all");
+        store.forward();
+    };
+    let wakes = Arc::new(Wakes {
+        thread: thread::current(),
+        count: AtomicUsize::new(0),
+    });
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut task = Context::from_waker(&waker);
+    let watch = |_| store.watch(0, Span::all(), Since::Now).expect("a log");
+    let mut streams: Vec<_> = (0..STREAMS).map(|at| (watch(at), Vec::new())).collect();
+    let mut poll = |streams: &mut Vec<(Watch<'_>, Vec<Sequence>)>| {
+        for (stream, seen) in streams {
+            while let Poll::Ready(event) = Pin::new(&mut *stream).poll_next(&mut task) {
+                let event = event.expect("it does not end").expect("a whole log");
+                seen.push(event.sequence);
+            }
+        }
+    };
+    poll(&mut streams);
+    poll(&mut streams);
+    assert_eq!(wakes.count.load(Relaxed), 0, "nothing has happened");
+    put(0);
+    assert_eq!(wakes.count.load(Relaxed), STREAMS, "each waits once");
+    thread::scope(|scope| {
+        scope.spawn(|| (1..WRITES).for_each(put));
+        let mut seen = 0;
+        while streams
+            .iter()
+            .any(|(_, seen)| seen.len() < usize::from(WRITES))
+        {
+            while wakes.count.load(Relaxed) == seen {
+                thread::park();
+            }
+            seen = wakes.count.load(Relaxed);
+            poll(&mut streams);
+        }
+    });
+    let all: Vec<_> = (1..=u64::from(WRITES)).map(Sequence::new).collect();
+    assert!(streams.iter().all(|(_, seen)| *seen == all));
+    log.stop(tremula_log::Stopped::Closed);
+    for (stream, _) in &mut streams {
+        let end = Pin::new(&mut *stream).poll_next(&mut task);
+        assert!(matches!(
+            end,
+            Poll::Ready(Some(Err(WatchError::Stopped(_))))
+        ));
+        let behind = Pin::new(&mut *stream).poll_next(&mut task);
+        assert!(matches!(behind, Poll::Ready(None)) && stream.is_terminated());
+    }
 }
 
 /// A store without a log says so.
