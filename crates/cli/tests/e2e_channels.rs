@@ -215,6 +215,26 @@ fn nothing_comes_after_the_end() {
     let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
     let mut subscriber = server.connect();
     subscriber.call(&["hello", "3"]);
+    // What a client has sent itself waits when the next command of the pipeline runs.
+    let commands: [&[&str]; 4] = [
+        &["subscribe", "own"],
+        &["publish", "own", "m"],
+        &["unsubscribe", "own"],
+        &["ping"],
+    ];
+    let pipeline: Vec<u8> = commands.iter().flat_map(|words| encode(words)).collect();
+    for _ in 0..3 {
+        subscriber.send(&pipeline);
+        let replies: Vec<_> = (0..5)
+            .map(|_| subscriber.reply().expect("a reply"))
+            .collect();
+        let first = |word: &[u8]| {
+            let has = |reply: &Vec<u8>| reply.windows(word.len()).any(|part| part == word);
+            replies.iter().position(has).expect("it is there")
+        };
+        let (message, end) = (first(b"\r\nmessage\r\n"), first(b"unsubscribe"));
+        assert!(message < end, "a message behind the end");
+    }
     subscriber.call(&["subscribe", "stays"]);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -6,7 +6,7 @@ mod support;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use support::resp::{Connection, bulk, elements, encode};
 use support::{Server, eventually};
@@ -182,6 +182,14 @@ fn stored(client: &mut Connection) -> BTreeMap<Vec<u8>, Vec<u8>> {
     pairs.collect()
 }
 
+/// Rounds of the replica's life, and commands that are written at least; the deep run has millions.
+fn least() -> (usize, u64) {
+    match std::env::var_os("TREMULA_DEEP") {
+        Some(_) => (100, 4_000_000),
+        None => (16, 0),
+    }
+}
+
 /// Random writes of two clients, a replica that is cut off after any number of messages, kills of
 /// the server, and cuts of its log. It fails if the replica misses a change or sees one twice, over
 /// whatever of these, and in either protocol.
@@ -191,13 +199,18 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
     let arguments = ["--threads", "2", "--cache", "8mb", "--cache-from", "100"];
     let mut server = Server::kept(directory.path(), &arguments);
     let (mut replica, mut random) = (Replica::default(), SmallRng::seed_from_u64(24));
-    for round in 0..16 {
+    let (rounds, least) = least();
+    let (written, mut kills, mut events) = (AtomicU64::new(0), 0, 0);
+    // So that all that a connection shows takes about as long as what is written meanwhile.
+    let most_shown = if least > 0 { 60_000 } else { 3000 };
+    let mut round = 0;
+    while round < rounds || written.load(Relaxed) < least {
         let is_over = AtomicBool::new(false);
         let seeds: [u64; 2] = [random.random(), random.random()];
         let pauses = random.random_range(1..4);
         thread::scope(|scope| {
             for seed in seeds {
-                let (server, is_over) = (&server, &is_over);
+                let (server, is_over, written) = (&server, &is_over, &written);
                 scope.spawn(move || {
                     let (mut client, mut random) =
                         (server.connect(), SmallRng::seed_from_u64(seed));
@@ -211,14 +224,16 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
                         for _ in commands {
                             client.reply().expect("a reply");
                         }
+                        written.fetch_add(20, Relaxed);
                     }
                 });
             }
             for _ in 0..pauses {
                 let protocol = if random.random() { "2" } else { "3" };
                 let mut client = replica.connect(&server, protocol);
-                for _ in 0..random.random_range(0..3000) {
+                for _ in 0..random.random_range(0..most_shown) {
                     replica.apply(&client.reply().expect("a message"));
+                    events += 1;
                 }
                 // And nothing more: the connection is gone with what was on its way.
             }
@@ -229,6 +244,7 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
                 server.signal("KILL");
                 server.wait();
                 server = Server::kept(directory.path(), &arguments);
+                kills += 1;
             }
             3 => {
                 // A whole segment of the log, so that a snapshot makes some of it superfluous.
@@ -261,7 +277,15 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
                 .for_each(|message| replica.apply(message));
             stored(&mut other) == replica.entries
         });
+        round += 1;
     }
+    println!(
+        "{} commands in {round} rounds, {kills} kills; the replica was shown {events} changes and \
+         more, began with a snapshot {} times and went on {} times",
+        written.load(Relaxed),
+        replica.snapshots,
+        replica.resumed
+    );
     assert!(
         replica.snapshots >= 2,
         "no cut of the log was seen: {}",

@@ -29,6 +29,8 @@
 mod frames;
 mod index;
 mod tail;
+#[cfg(test)]
+mod tests;
 mod watcher;
 
 use crate::clients::Client;

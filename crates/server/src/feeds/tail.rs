@@ -12,7 +12,7 @@ use std::thread::{self, Builder};
 use tremula_store::{DATABASES, Event, Events, Follower, Sequence, Stopped};
 
 /// Bytes of the log that are given out under one lock: a writer's batch, some milliseconds.
-const AT_ONCE: usize = 256 << 10;
+const AT_ONCE: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
 
 /// What is known of the tail.
 #[derive(Default)]
@@ -49,6 +49,17 @@ struct Member {
 }
 
 impl Tail {
+    /// Begins where a watcher is that has come to the end of the log, unless the thread runs.
+    /// Returns what the thread is to begin with, if it is to be started.
+    pub(super) fn start(&mut self, next: Sequence, durable: Sequence) -> Option<Sequence> {
+        if self.is_running {
+            return None;
+        }
+        self.is_running = true;
+        self.next = next.min(durable.plus(1));
+        Some(self.next)
+    }
+
     /// Makes a watcher a member of its topic.
     fn join(&mut self, watcher: &Arc<Watcher>, from: Sequence) {
         let name = &watcher.name;
@@ -201,17 +212,15 @@ impl Feeds {
             return Err(stopped);
         }
         let mut tail = lock(&self.tail);
-        if !tail.is_running {
-            tail.next = next.min(log.durable().plus(1));
-            let first = tail.next;
+        if let Some(first) = tail.start(next, log.durable()) {
             let feeds = Arc::clone(self);
             let thread = Builder::new().name("tremula-feeds".to_owned());
             if let Err(error) = thread.spawn(move || feeds.run(first)) {
                 // It reads for itself, and asks again.
                 tracing::warn!("watchers read for themselves: no thread: {error}");
+                tail.is_running = false;
                 return Ok(Some(follower));
             }
-            tail.is_running = true;
         }
         if next < tail.next {
             return Ok(Some(follower));
@@ -276,7 +285,7 @@ impl Feeds {
     }
 
     /// Returns whether there are members.
-    fn give_batch(&self, events: &mut Events) -> Result<bool, String> {
+    pub(super) fn give_batch(&self, events: &mut Events) -> Result<bool, String> {
         let mut tail = lock(&self.tail);
         if tail.by_name.is_empty() {
             tail.is_running = false;

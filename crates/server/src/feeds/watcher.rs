@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tremula_store::{Follower, Following, Sequence, Since, WatchError};
 
 /// Bytes of the log that a watcher reads before it looks whether more may wait for its client.
-const AT_ONCE: usize = 64 << 10;
+const AT_ONCE: usize = if cfg!(test) { 1 << 10 } else { 64 << 10 };
 
 /// Steps of a client's watchers on the thread apart, before others have it: a few milliseconds.
 const STEPS: usize = 16;
@@ -75,7 +75,7 @@ impl Group {
 /// The watches of one client. They end when this is dropped.
 pub(crate) struct Watches {
     feeds: Arc<Feeds>,
-    group: Arc<Group>,
+    pub(super) group: Arc<Group>,
 }
 
 /// What `WATCHES` shows of a watch.
@@ -246,7 +246,7 @@ impl Read {
 }
 
 /// How a watcher's reading goes on.
-enum Reading {
+pub(super) enum Reading {
     Goes,
     /// When this record is durable.
     Waits(Sequence),
@@ -254,25 +254,50 @@ enum Reading {
     Over,
 }
 
+/// A watcher's follower, which has read something.
+pub(super) struct HasRead {
+    pub(super) follower: Follower,
+    following: Result<Following, WatchError>,
+}
+
 impl Feeds {
     /// One step of a watcher that reads for itself.
     fn read_for(self: &Arc<Self>, watcher: &Arc<Watcher>) -> Reading {
-        let Some(mut follower) = watcher.take_follower() else {
-            return Reading::Over;
-        };
+        match self.read(watcher) {
+            Some(read) => self.go_on(watcher, read),
+            None => Reading::Over,
+        }
+    }
+
+    /// Reads for a watcher that reads for itself, and gives it what that has brought.
+    pub(super) fn read(&self, watcher: &Arc<Watcher>) -> Option<HasRead> {
+        let mut follower = watcher.take_follower()?;
         let head = frames::head(&watcher.name.start, &watcher.name.end);
         let (mut messages, mut count) = (Messages::default(), 0);
-        let step = follower.step(&self.store, AT_ONCE, &mut |event| {
+        let following = follower.step(&self.store, AT_ONCE, &mut |event| {
             frames::write(&head, &event, &mut messages);
             count += 1;
         });
-        let next = follower.next_sequence();
         if count > 0 {
             self.events.fetch_add(count, Relaxed);
             let piece = Piece::Messages(Arc::new(messages));
             watcher.group.outbox.offer(piece, usize::MAX);
         }
-        let reading = match step {
+        Some(HasRead {
+            follower,
+            following,
+        })
+    }
+
+    /// Lets a watcher be given what comes next, if it has come to the end of the log; else it reads
+    /// on. More may have become durable since it has read.
+    pub(super) fn go_on(self: &Arc<Self>, watcher: &Arc<Watcher>, read: HasRead) -> Reading {
+        let HasRead {
+            follower,
+            following,
+        } = read;
+        let next = follower.next_sequence();
+        let reading = match following {
             Ok(Following::More) => Ok(Reading::Goes),
             Ok(Following::Wait(sequence)) => Ok(Reading::Waits(sequence)),
             Err(error) => Err(error),

@@ -9,6 +9,15 @@ const fn follow(filter: &'static str) -> Checker {
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "follow_forgets_the_task_that_waits",
+        file: "crates/store/src/follow/stream.rs",
+        original: "        self.until = Some(until);\n",
+        replacement: "        self.until = None;\n        drop(until);\n",
+        why: "A stream is never polled again.",
+        checker: follow("streams_are_woken"),
+        hangs: true,
+    },
+    Mutant {
         name: "follow_copies_rows_of_no_sequence",
         file: "crates/store/src/follow/follower.rs",
         original: "            part.ends = store.last_effect();\n            step.range(",
