@@ -192,7 +192,7 @@ fn what_is_shown_of_the_past_is_what_was_there_and_may_be_seen() {
         ("range - + as of -1", "-ERR AS OF: '-1' is no state"),
         (
             "range - + as of 999",
-            "-NOSEQUENCE there is no sequence 999 yet, the last one is 8",
+            "-NOSEQUENCE there is no sequence 999 yet, the last one is 9",
         ),
     ] {
         let reply = client.text(command);

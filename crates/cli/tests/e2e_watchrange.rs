@@ -182,14 +182,6 @@ fn stored(client: &mut Connection) -> BTreeMap<Vec<u8>, Vec<u8>> {
     pairs.collect()
 }
 
-/// Rounds of the replica's life, and commands that are written at least; the deep run has millions.
-fn least() -> (usize, u64) {
-    match std::env::var_os("TREMULA_DEEP") {
-        Some(_) => (100, 4_000_000),
-        None => (16, 0),
-    }
-}
-
 /// Random writes of two clients, a replica that is cut off after any number of messages, kills of
 /// the server, and cuts of its log. It fails if the replica misses a change or sees one twice, over
 /// whatever of these, and in either protocol.
@@ -199,11 +191,12 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
     let arguments = ["--threads", "2", "--cache", "8mb", "--cache-from", "100"];
     let mut server = Server::kept(directory.path(), &arguments);
     let (mut replica, mut random) = (Replica::default(), SmallRng::seed_from_u64(24));
-    let (rounds, least) = least();
-    let (written, mut kills, mut events) = (AtomicU64::new(0), 0, 0);
-    // So that all that a connection shows takes about as long as what is written meanwhile.
-    let most_shown = if least > 0 { 60_000 } else { 3000 };
-    let mut round = 0;
+    // Rounds and commands at least, and what a connection shows at most; in the deep run millions.
+    let (rounds, least, most_shown) = match std::env::var_os("TREMULA_DEEP") {
+        Some(_) => (100, 4_000_000, 60_000),
+        None => (16, 0, 3000),
+    };
+    let (written, mut round, mut kills) = (AtomicU64::new(0), 0, 0);
     while round < rounds || written.load(Relaxed) < least {
         let is_over = AtomicBool::new(false);
         let seeds: [u64; 2] = [random.random(), random.random()];
@@ -233,7 +226,6 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
                 let mut client = replica.connect(&server, protocol);
                 for _ in 0..random.random_range(0..most_shown) {
                     replica.apply(&client.reply().expect("a message"));
-                    events += 1;
                 }
                 // And nothing more: the connection is gone with what was on its way.
             }
@@ -279,12 +271,10 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
         });
         round += 1;
     }
+    let (written, last) = (written.into_inner(), replica.last);
+    let (begun, resumed) = (replica.snapshots, replica.resumed);
     println!(
-        "{} commands in {round} rounds, {kills} kills; the replica was shown {events} changes and \
-         more, began with a snapshot {} times and went on {} times",
-        written.load(Relaxed),
-        replica.snapshots,
-        replica.resumed
+        "{written} commands, {last} changes, {kills} kills, {begun} snapshots, {resumed} resumes"
     );
     assert!(
         replica.snapshots >= 2,

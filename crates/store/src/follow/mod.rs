@@ -97,9 +97,9 @@ impl From<ReadError> for WatchError {
 
 /// What happens to a range of a store, in the order of the log: made by [`Store::watch`].
 ///
-/// As an iterator it waits for the next event, and ends only after an error. In asynchronous code it
-/// is a [`Stream`](futures_core::Stream) that does the same, or use [`event`](Self::event). None of
-/// them computes anything meanwhile.
+/// As an iterator it waits for the next event, and ends only after an error. In asynchronous code
+/// it is a [`Stream`](futures_core::Stream) that does the same, or use [`event`](Self::event). None
+/// of them computes anything meanwhile.
 ///
 /// # Consistency
 ///
