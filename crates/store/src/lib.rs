@@ -45,7 +45,9 @@ pub use effects::{BadRecord, DATABASES, Effects, Unlogged};
 pub use engines::{CannotLog, UnfitEngine, check_logged, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
 pub use expiry::Expiry;
-pub use follow::{Event, Events, Follower, Following, Happened, Since, Span, Watch, WatchError};
+pub use follow::{
+    Event, Events, Follower, Following, Happened, Since, Span, Watch, WatchError, WatchStream,
+};
 pub use held::{CannotHold, Hold};
 pub use key::Key;
 pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};

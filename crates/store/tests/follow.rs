@@ -17,7 +17,7 @@ use support::{new_folder, new_log, open};
 use tremula_log::{Batch, FaultyDisk, FileLog, Log, MemoryLog, Sequence};
 use tremula_store::{
     CacheSettings, Engine, Event, Expiry, Happened, LEAST_CACHE, Since, Span, Store, StoreConfig,
-    Strategy, Value, Watch, WatchError, served_engines,
+    Strategy, Value, Watch, WatchError, WatchStream, served_engines,
 };
 
 /// The keys that threads write to.
@@ -382,9 +382,12 @@ fn streams_are_woken_when_something_happens_and_need_no_thread() {
     });
     let waker = Waker::from(Arc::clone(&wakes));
     let mut task = Context::from_waker(&waker);
-    let watch = |_| store.watch(0, Span::all(), Since::Now).expect("a log");
+    let watch = |_| {
+        let watch = store.watch(0, Span::all(), Since::Now);
+        watch.expect("a log").into_stream()
+    };
     let mut streams: Vec<_> = (0..STREAMS).map(|at| (watch(at), Vec::new())).collect();
-    let mut poll = |streams: &mut Vec<(Watch<'_>, Vec<Sequence>)>| {
+    let mut poll = |streams: &mut Vec<(WatchStream<'_>, Vec<Sequence>)>| {
         for (stream, seen) in streams {
             while let Poll::Ready(event) = Pin::new(&mut *stream).poll_next(&mut task) {
                 let event = event.expect("it does not end").expect("a whole log");

@@ -6,7 +6,7 @@
 //! | `event` | what has happened to a key or a range |
 //! | `events` | reading events out of the log |
 //! | `follower` | a snapshot that goes over into the log without a gap; opens with its invariants |
-//! | `stream` | [`Watch`] as a stream of tasks |
+//! | `stream` | a [`Watch`] as a stream of tasks |
 //!
 //! The log is the only source: a watcher that is slow reads what it has missed from the disk, and
 //! nothing is kept for it in memory. Only durable records are shown, so no crash takes back a
@@ -22,8 +22,9 @@ pub use event::{Event, Happened, Span};
 pub use events::Events;
 pub use follower::{Follower, Following};
 use std::collections::VecDeque;
+pub use stream::WatchStream;
 use thiserror::Error;
-use tremula_log::{ReadError, Sequence, Stopped, Until};
+use tremula_log::{ReadError, Sequence, Stopped};
 
 /// Bytes of the log that a watch reads at once.
 const AT_ONCE: usize = 64 << 10;
@@ -98,8 +99,8 @@ impl From<ReadError> for WatchError {
 /// What happens to a range of a store, in the order of the log: made by [`Store::watch`].
 ///
 /// As an iterator it waits for the next event, and ends only after an error. In asynchronous code
-/// it is a [`Stream`](futures_core::Stream) that does the same, or use [`event`](Self::event). None
-/// of them computes anything meanwhile.
+/// use [`event`](Self::event), or make a [stream](Self::into_stream) of it. None of them computes
+/// anything meanwhile.
 ///
 /// # Consistency
 ///
@@ -121,8 +122,6 @@ pub struct Watch<'s> {
     /// What comes behind the events that are ready.
     next: Sequence,
     has_failed: bool,
-    /// For what a task waits that polls it.
-    until: Option<Until<'s>>,
 }
 
 impl Store {
@@ -168,7 +167,6 @@ impl Store {
             follower,
             ready: VecDeque::new(),
             has_failed: false,
-            until: None,
         })
     }
 }
