@@ -282,3 +282,26 @@ fn letters_that_are_no_classes_are_refused() {
     let refused = support::failure(refused.args(["serve", "--notify-keyspace-events", "KEq"]));
     assert!(refused.contains("KEq"), "{refused}");
 }
+
+/// A lower limit is kept without a further command.
+#[test]
+fn keys_go_when_the_limit_of_memory_is_lowered() {
+    let server = Server::tremula(&["--threads", "2"]);
+    let (mut client, mut listener) = (server.connect(), listen(&server, "Ee"));
+    for number in 0..300 {
+        client.text(&format!("set k{number} v"));
+    }
+    client.text("config set maxmemory-policy allkeys-lru");
+    client.text("config set maxmemory 1");
+    let mut gone: Vec<_> = (0..300)
+        .map(|_| {
+            let message = elements(&listener.reply().expect("a message"));
+            assert_eq!(bulk(&message[2]), b"__keyevent@0__:evicted");
+            bulk(&message[3])
+        })
+        .collect();
+    gone.sort();
+    gone.dedup();
+    assert_eq!(gone.len(), 300);
+    assert_eq!(client.text("dbsize"), ":0\r\n");
+}

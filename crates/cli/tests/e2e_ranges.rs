@@ -1,4 +1,4 @@
-//! RANGECOUNT, EXPIRERANGE, COPYRANGE and MOVERANGE.
+//! RANGECOUNT, EXPIRERANGE, COPYRANGE, MOVERANGE and SWAPDB.
 
 mod support;
 
@@ -98,6 +98,8 @@ fn ranges_are_counted_and_changed_as_a_whole() {
         "expirerange [m: (m; 1000",
         "copyrange [m: (m; db 5",
         "moverange [m: (m; db 5",
+        "swapdb 3 5",
+        "swapdb 5 3",
     ] {
         let refused = client.text(line);
         let text = "-ERR the range has more than 20 keys, the limit of one step (--max-atomic)";
@@ -107,6 +109,7 @@ fn ranges_are_counted_and_changed_as_a_whole() {
         "expirerange - + 1",
         "copyrange - + db 5",
         "moverange - + db 5",
+        "swapdb 0 5",
     ] {
         client.text("multi");
         let refused = client.text(line);
@@ -141,6 +144,16 @@ fn cached_values_move() {
         ("mget b:1 b:2", "*2\r\n$4\r\ntext\r\n$4\r\nmore\r\n"),
         ("append b:1 !", ":5\r\n"),
         ("get b:1", "$5\r\ntext!\r\n"),
+        ("set b:3 three px 100000", "+OK\r\n"),
+        ("swapdb 2 7", "+OK\r\n"),
+        ("dbsize", ":0\r\n"),
+        ("select 7", "+OK\r\n"),
+        (
+            "mget b:1 b:2 b:3",
+            "*3\r\n$5\r\ntext!\r\n$4\r\nmore\r\n$5\r\nthree\r\n",
+        ),
+        ("append b:1 !", ":6\r\n"),
+        ("persist b:3", ":1\r\n"),
     ] {
         assert_eq!(client.text(line), reply, "{line}");
     }
@@ -164,6 +177,8 @@ fn a_range_is_in_one_place_at_any_time() {
                 client.text("select 1");
                 assert_eq!(client.text("moverange [k: (k; db 0"), ":50\r\n");
                 client.text("select 0");
+                assert_eq!(client.text("swapdb 0 1"), "+OK\r\n");
+                assert_eq!(client.text("swapdb 1 0"), "+OK\r\n");
             }
         });
         let reader = scope.spawn(|| {

@@ -1,7 +1,8 @@
 //! The keeper: what the accepting thread looks at regularly, so that no command has to.
 //!
 //! At every [`LOOK`] it looks at the workers: whether their threads still turn, how busy they are,
-//! and whether their clients should gather or spread. Once a second it looks at the clients: who is
+//! and whether their clients should gather or spread; and it evicts keys if the limit of memory has
+//! been lowered. Once a second it looks at the clients: who is
 //! silent, who does not read, and what all hold.
 
 use crate::clients::Clients;
@@ -161,6 +162,9 @@ pub(crate) async fn keep(shared: &Shared) {
                 }
             }
             threads.look(&mut judge);
+        }
+        while shared.memory.shrink(shared) {
+            tokio::task::yield_now().await;
         }
         number = number.wrapping_add(1);
         if number.is_multiple_of(LOOKS_OF_CLIENTS) {

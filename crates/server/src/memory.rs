@@ -69,6 +69,8 @@ pub(crate) struct Memory {
     promised: Arc<AtomicU64>,
     /// Whether something was refused lately.
     is_short: AtomicBool,
+    /// Whether the limit is another than before, and more may be used.
+    is_lowered: AtomicBool,
 }
 
 /// Whether there is room for what a client wants.
@@ -110,6 +112,7 @@ impl Memory {
             purges: AtomicU64::new(0),
             promised: Arc::default(),
             is_short: AtomicBool::new(false),
+            is_lowered: AtomicBool::new(false),
         }
     }
 
@@ -118,11 +121,31 @@ impl Memory {
         Some(self.bound()).filter(|limit| *limit != u64::MAX)
     }
 
-    /// Changes the limit; 0 is none. If more is used, evictions and refusals begin with the next
-    /// command.
+    /// Changes the limit; 0 is none. If more is used, refusals begin with the next command, and
+    /// evictions at the keeper's next look at the latest.
     pub(crate) fn set_limit(&self, limit: u64) {
         let limit = if limit == 0 { u64::MAX } else { limit };
-        self.limit.store(limit, Relaxed);
+        let before = self.limit.swap(limit, Relaxed);
+        if limit < before {
+            self.is_lowered.store(true, Relaxed);
+        }
+    }
+
+    /// Evicts keys for a turn if the limit has been lowered. Returns whether there are more to
+    /// evict.
+    pub(crate) fn shrink(&self, server: &Shared) -> bool {
+        if !self.is_lowered.swap(false, Relaxed) {
+            return false;
+        }
+        let mut turn = Turn::begin(server.limits.turn.time.0);
+        let is_more = matches!(
+            self.make_room(server, 0, self.bound(), &mut turn),
+            Made::Some
+        );
+        if is_more {
+            self.is_lowered.store(true, Relaxed);
+        }
+        is_more
     }
 
     /// The limit; `u64::MAX` is no limit.

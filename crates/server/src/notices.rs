@@ -82,6 +82,10 @@ fn events(happening: Happening, cause: Cause) -> [Option<Event>; 3] {
         Cause::Eviction => "",
     };
     let one = |class, name| [Some((class, name)), None, None];
+    if command == "swapdb" {
+        // As Redis, which moves no key for it.
+        return [None; 3];
+    }
     match happening {
         Happening::Expired => one(Class::Expired, "expired"),
         Happening::Expires => one(Class::Generic, "expire"),

@@ -187,6 +187,16 @@ pub(crate) fn command(random: &mut StdRng) -> Arguments {
     if random.random_bool(0.1) {
         return about_the_server(random);
     }
+    if random.random_bool(0.01) {
+        let mut index = || match random.random_range(0..20) {
+            0 => b"x".to_vec(),
+            1 => b"16".to_vec(),
+            2 => b"-1".to_vec(),
+            3 => b"4294967296".to_vec(),
+            _ => random.random_range(0..3).to_string().into_bytes(),
+        };
+        return vec![b"SWAPDB".to_vec(), index(), index()];
+    }
     arguments[0] = match random.random_range(0..3) {
         0 => name,
         _ => name.to_ascii_uppercase(),

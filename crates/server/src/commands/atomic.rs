@@ -123,7 +123,9 @@ pub(super) fn check(command: &Command) -> Result<(), Failure> {
     let why = match (command.group, command.full_name) {
         ("string" | "ordered" | "generic", "shape" | "wait" | "waitaof") => "it waits for others",
         ("ordered", "watchrange" | "unwatchrange" | "watches") => "it is about the connection",
-        ("ordered", "expirerange" | "copyrange" | "moverange") => "it is a step of its own",
+        ("ordered", "expirerange" | "copyrange" | "moverange") | ("server", "swapdb") => {
+            "it is a step of its own"
+        }
         ("string" | "ordered" | "generic", _)
         | ("connection", "ping" | "echo" | "select")
         | ("pubsub", "publish" | "spublish")

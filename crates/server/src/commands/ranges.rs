@@ -6,11 +6,11 @@ use super::expiry::{TimeChange, Unit};
 use super::ordered::bounds;
 use super::strings::drop_from;
 use super::{Context, Failure, Next, Outcome, Step, View, Work, begin};
-use crate::resp::Arguments;
+use crate::resp::{Arguments, number};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use tremula_store::{
-    Databases, Direction, Hold, Key, KeyRange, Update, Value, Walk, prefix_bounds,
+    DATABASES, Databases, Direction, Hold, Key, KeyRange, Update, Value, Walk, prefix_bounds,
 };
 
 /// `RANGECOUNT start end`: the keys that the user sees, in batches as `RANGE` reads them.
@@ -210,19 +210,10 @@ fn carry(context: &mut Context<'_>, arguments: Arguments<'_>, leaves: bool) -> O
                 "'",
             ));
         }
-        // Long values are shared. What lies in the cache by its old name comes out of it.
-        let mut values = Vec::with_capacity(entries.len());
-        for (key, value) in &entries {
-            let expiry = value.expiry();
-            let value = match value.cached() {
-                None => Some(value.clone()),
-                Some(_) => {
-                    let text = databases.values(own).text(key, value);
-                    text.map(|text| Value::from(&*text).expiring(expiry))
-                }
-            };
-            values.push(value);
-        }
+        let values: Vec<_> = entries
+            .iter()
+            .map(|(key, value)| out_of_cache(databases, own, key, value))
+            .collect();
         databases.expect(2 * entries.len());
         let mut dropped = Vec::new();
         if leaves {
@@ -245,6 +236,91 @@ fn carry(context: &mut Context<'_>, arguments: Arguments<'_>, leaves: bool) -> O
         drop_from(context.server, number, Some(old));
     }
     context.reply.count(count);
+    Ok(Next::Reply)
+}
+
+/// A value as it can be under another key, or in another database: long ones are shared, and what
+/// lies in the cache by its name comes out of it. `None` if it was evicted meanwhile.
+fn out_of_cache(
+    databases: Databases<'_>,
+    number: usize,
+    key: &Key,
+    value: &Value,
+) -> Option<Value> {
+    match value.cached() {
+        None => Some(value.clone()),
+        Some(_) => {
+            let text = databases.values(number).text(key, value);
+            text.map(|text| Value::from(&*text).expiring(value.expiry()))
+        }
+    }
+}
+
+/// `SWAPDB index1 index2`: each database has the keys of the other one, as one atomic step. The
+/// keys are moved, so that what is watched, followed and logged sees each of them.
+pub(super) fn swapdb(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let index = |at, wrong| {
+        let index = number::parse(arguments.get(at)).and_then(|index| i32::try_from(index).ok());
+        index.ok_or(Failure::Text(wrong))
+    };
+    let first = index(1, "ERR invalid first DB index")?;
+    let second = index(2, "ERR invalid second DB index")?;
+    let number = |index| {
+        let index = usize::try_from(index).ok();
+        let index = index.filter(|index| *index < DATABASES);
+        index.ok_or(Failure::DATABASE)
+    };
+    let numbers = [number(first)?, number(second)?];
+    if numbers[0] == numbers[1] {
+        context.reply.ok();
+        return Ok(Next::Reply);
+    }
+    if !context.is_apart {
+        return Ok(Next::Apart);
+    }
+    context.session.has_written = true;
+    let dropped = step(
+        context,
+        &numbers.map(Hold::database),
+        |context, databases| {
+            let whole = (&Bound::Unbounded, &Bound::Unbounded);
+            let mut all = Vec::new();
+            for number in numbers {
+                let entries = entries(context, databases, number, whole)?;
+                all.push(
+                    entries
+                        .into_iter()
+                        .map(|(key, value)| {
+                            let value = out_of_cache(databases, number, &key, &value);
+                            (key, value)
+                        })
+                        .collect::<Vec<_>>(),
+                );
+            }
+            databases.expect(2 * all.iter().map(Vec::len).sum::<usize>());
+            let mut dropped = Vec::new();
+            for (number, entries) in numbers.into_iter().zip(&all) {
+                let database = databases.database(number);
+                for (key, _) in entries {
+                    let old = databases.commit(|effects| database.remove(effects, key))?;
+                    dropped.extend(old.map(|old| (number, old)));
+                }
+            }
+            for (number, entries) in numbers.into_iter().rev().zip(all) {
+                let database = databases.database(number);
+                for (key, value) in entries {
+                    if let Some(value) = value {
+                        databases.commit(|effects| database.insert(effects, key, value))?;
+                    }
+                }
+            }
+            Ok(dropped)
+        },
+    )?;
+    for (number, old) in dropped {
+        drop_from(context.server, number, Some(old));
+    }
+    context.reply.ok();
     Ok(Next::Reply)
 }
 

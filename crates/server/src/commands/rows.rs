@@ -231,6 +231,9 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("ordered", "0.1.0", "O(m log n), m keys of the range",
             "MOVERANGE start end [PREFIX old new] [DB index] [REPLACE]",
             "Give all keys between two bounds other names, or bring them into another database, as one atomic step"),
+    Command::new("swapdb", 3, ranges::swapdb, STORE, &["@keyspace", "@dangerous"], EVERY_KEY)
+        .docs("server", "4.0.0", "O((m + n) log n), m and n keys of the databases", "SWAPDB index1 index2",
+            "Give each of two databases the keys of the other one, as one atomic step"),
     Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE, RANGE)
         .docs("ordered", "0.1.0", "O(log n + m), m keys removed", "DELRANGE start end",
             "Remove the keys between two bounds, all at once, and count them"),

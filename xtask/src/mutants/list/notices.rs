@@ -18,6 +18,15 @@ const fn reported(filter: &'static str) -> Checker {
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "notices_report_what_swapdb_moves",
+        file: "crates/server/src/notices.rs",
+        original: "    if command == \"swapdb\" {\n",
+        replacement: "    if command.is_empty() {\n",
+        why: "SWAPDB is reported as if each key were written.",
+        checker: reported("what_commands_change"),
+        hangs: false,
+    },
+    Mutant {
         name: "store_forgets_notices_of_plain_inserts",
         file: "crates/store/src/database.rs",
         original: "        if !effects.are_noted() && self.kept.deadlines.are_unused() && value.expiry().is_none() {",
