@@ -12,7 +12,8 @@ const NO_LOG: Failure = Failure::Text(
      without --memory-only",
 );
 const PREV: Failure = Failure::Text(
-    "ERR PREV is not supported: the log has what a key is, and not what it was before",
+    "ERR PREV is not supported: the log has what a key is, and not what it was before; RANGE [key \
+     [key AS OF sequence WITHVALUES shows that, with the sequence before the event's",
 );
 const BOTH: Failure = Failure::Text(
     "ERR FROM and SNAPSHOT exclude each other: a snapshot is followed by what comes behind it",

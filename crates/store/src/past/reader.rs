@@ -265,10 +265,12 @@ impl PastReader {
             self.seen = sequence;
             let record =
                 Record::read(record).map_err(|source| PastError::Record { sequence, source })?;
-            if let Record::Database(database, what) = record
-                && database == self.database
-            {
-                self.rows.apply(Version::wrapping(number), &what);
+            match record {
+                Record::Database(database, what) if database == self.database => {
+                    self.rows.apply(Version::wrapping(number), &what);
+                }
+                // All that does not concern the range, by name: what is new may.
+                Record::Database(..) | Record::Table(..) | Record::Mail(..) | Record::Nothing => {}
             }
         }
         Ok(self.seen < self.last)
