@@ -42,15 +42,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "feeds_read_again_what_the_tail_has_given",
-        file: "crates/server/src/feeds/tail.rs",
-        original: "fall_behind(feeds, &member.watcher, began.max(member.from));\n                false",
-        replacement: "fall_behind(feeds, &member.watcher, began);\n                false",
-        why: "A watcher that falls behind at once sees changes twice.",
-        checker: unit("no_change_is_missed_on_the_way"),
-        hangs: false,
-    },
-    Mutant {
         name: "feeds_start_the_tail_behind_its_first_watcher",
         file: "crates/server/src/feeds/tail.rs",
         original: "        self.next = next.min(durable.plus(1));",
