@@ -7,8 +7,8 @@ use crate::job::Job;
 use crate::workspace::Workspace;
 use std::path::{Path, PathBuf};
 
-/// The Python client of the end-to-end tests, in the version they were written with.
-const PYTHON_CLIENT: (&str, &str) = ("redis", "8.1.0");
+/// The Python packages of the end-to-end tests, in the versions they were written with.
+const PYTHON_PACKAGES: [(&str, &str); 2] = [("redis", "8.1.0"), ("django", "5.2.19")];
 
 /// Something that a step needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Tool {
     RedisSuite,
     /// openssl, which makes certificates and speaks TLS.
     OpenSsl,
-    /// A Python with the Redis client in a virtual environment.
+    /// A Python with the Redis client and Django in a virtual environment.
     Python,
     /// Node.js with two Redis clients.
     Node,
@@ -158,10 +158,12 @@ fn install_packages(packages: &[&str], log: &mut String) -> Result<(), String> {
 }
 
 fn python(workspace: &Workspace, log: &mut String) -> Result<(), String> {
-    let (client, version) = PYTHON_CLIENT;
     let python = venv_python(workspace);
-    let has_client = format!("import {client}; assert {client}.__version__ == '{version}'");
-    let ready = Job::new(&python.to_string_lossy(), &workspace.root).args(["-c", &has_client]);
+    let has = |(package, version)| {
+        format!("import {package}; assert {package}.__version__ == '{version}'")
+    };
+    let has_all = PYTHON_PACKAGES.map(has).join("\n");
+    let ready = Job::new(&python.to_string_lossy(), &workspace.root).args(["-c", &has_all]);
     if python.exists() && works(&ready) {
         return Ok(());
     }
@@ -193,10 +195,10 @@ fn python(workspace: &Workspace, log: &mut String) -> Result<(), String> {
             "--quiet",
             "--disable-pip-version-check",
         ])
-        .arg(format!("{client}=={version}"));
+        .args(PYTHON_PACKAGES.map(|(package, version)| format!("{package}=={version}")));
     attempt(&install, log).map_err(|why| {
         format!(
-            "the Python client could not be installed ({why}).\nInstall it: {}",
+            "the Python packages could not be installed ({why}).\nInstall it: {}",
             install.told()
         )
     })

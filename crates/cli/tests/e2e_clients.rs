@@ -232,13 +232,13 @@ fn python() -> PathBuf {
     let python = std::env::var_os("TREMULA_PYTHON")
         .map_or_else(|| root().join("target/venv/bin/python"), PathBuf::from);
     let has_client = Command::new(&python)
-        .args(["-c", "import redis"])
+        .args(["-c", "import redis, django"])
         .output()
         .is_ok_and(|output| output.status.success());
     assert!(
         has_client,
-        "{} is no Python with the package `redis`. Run `cargo xtask test`, which makes one, or\n  \
-         python3 -m venv target/venv && target/venv/bin/pip install redis\n\
+        "{} is no Python with the packages `redis` and `django`. Run `cargo xtask test`, which makes one, or\n  \
+         python3 -m venv target/venv && target/venv/bin/pip install redis django\n\
          or name another with TREMULA_PYTHON.",
         python.display()
     );
@@ -248,6 +248,11 @@ fn python() -> PathBuf {
 #[test]
 fn the_python_client_works() {
     Scripted::start().passes(Command::new(python()).arg(script("redis_py.py")));
+}
+
+#[test]
+fn the_cache_of_django_works() {
+    Scripted::start().passes(Command::new(python()).arg(script("django_cache.py")));
 }
 
 /// Node.js with the clients that `cargo xtask test` installs.
