@@ -34,6 +34,12 @@ const SANITIZER_REPORTS: [&str; 3] = [
     "ERROR: LeakSanitizer",
 ];
 
+/// Where the compiler has warned of something in this workspace: cargo counts it, crate by crate.
+pub(crate) fn warned(output: &str) -> Vec<String> {
+    let counts = |line: &&str| line.starts_with("warning: `") && line.contains(" generated ");
+    output.lines().filter(counts).map(str::to_owned).collect()
+}
+
 /// The test binaries that an output of `cargo test` names, in order.
 pub(crate) fn binaries(output: &str) -> Vec<Binary> {
     let mut binaries: Vec<Binary> = Vec::new();
@@ -151,6 +157,16 @@ test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
 ";
+
+    #[test]
+    fn warnings_of_the_compiler_are_counted_by_crate() {
+        let output = "warning: unused import: `a`\n --> crates/lab/src/lib.rs:1:5\n\n\
+            warning: `tremula-lab` (lib) generated 1 warning (run `cargo fix --lib`)\n\
+            test a_warning_is_generated ... ok\n";
+        let warned = warned(output);
+        assert_eq!(warned.len(), 1);
+        assert!(warned[0].starts_with("warning: `tremula-lab` (lib) generated 1"));
+    }
 
     #[test]
     fn each_binary_has_its_own_counts() {

@@ -45,9 +45,11 @@ use quote::quote;
 ///
 /// let slots = OrderedMap::with_byte_engine(Engine::Art);
 /// for number in [2, 1] {
-///     slots.insert(Slot { owner: Owner::User { id: 7 }, number }, "taken");
+///     let owner = Owner::User { id: 7 };
+///     slots.insert(Slot { owner, number }, "taken");
 /// }
-/// slots.insert(Slot { owner: Owner::System, number: 9 }, "free");
+/// let (owner, number) = (Owner::System, 9);
+/// slots.insert(Slot { owner, number }, "free");
 /// let keys: Vec<u64> = slots.iter().map(|(slot, _)| slot.number).collect();
 /// assert_eq!(keys, [9, 1, 2]);
 /// ```

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-#[cfg(all(doctest, feature = "shard", feature = "table"))]
+#[cfg(all(doctest, feature = "derive", feature = "shard", feature = "table"))]
 mod refused;
 
 pub use tremula_index as index;

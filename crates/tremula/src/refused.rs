@@ -236,3 +236,27 @@ const REFERENCE_OUT_OF_A_SHARD: () = ();
 /// let term = tremula::table::Term::from((1, 2.5));
 /// ```
 const FLOAT_IN_A_TERM: () = ();
+
+/// Byte forms of what has none. The documentation of `#[derive(ByteKey)]` shows this code.
+///
+/// ```compile_fail
+/// #[derive(Clone, Copy, tremula::ByteKey)]
+/// union Word { number: u64, bytes: [u8; 8] }
+/// ```
+///
+/// ```compile_fail
+/// #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, tremula::ByteKey)]
+/// struct Name<'a>(&'a str);
+/// ```
+///
+/// ```compile_fail
+/// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, tremula::ByteKey)]
+/// #[repr(packed)]
+/// struct Pair(u8, u64);
+/// ```
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, tremula::ByteKey)]
+/// struct Path(std::path::PathBuf);
+/// ```
+const DERIVED_FORM: () = ();

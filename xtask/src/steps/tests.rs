@@ -18,8 +18,8 @@ pub(super) const CHECKED: [&str; 5] = [
 ];
 
 /// Integration tests over many engines and types of keys that take minutes to optimise, and less
-/// than that to run as they are: they are built by the profile of this name.
-const QUICK: [&str; 25] = [
+/// than that to run as they are: they are built as [`unoptimised`] has it.
+const QUICK: [&str; 26] = [
     "adaptation",
     "allocations",
     "art",
@@ -30,6 +30,7 @@ const QUICK: [&str; 25] = [
     "churn",
     "closures_that_call",
     "container_panics",
+    "derived_keys",
     "dishonest_bytes",
     "dishonest_heads",
     "documents",
@@ -127,16 +128,27 @@ fn steps_of(test: &str) -> &'static [&'static str] {
     }
 }
 
+/// Runs the unit tests. They compile every crate without the features that no test needs, and so
+/// show what the compiler has to say about that.
 pub(super) fn unit(workspace: &Workspace, report: &mut Report) {
-    let job = cargo_test(Flavour::Plain, workspace).args(["--workspace", "--lib", "--bins"]);
-    let binaries = run(&job, report);
+    let job = unoptimised(cargo_test(Flavour::Plain, workspace));
+    let binaries = run(&job.args(["--workspace", "--lib", "--bins"]), report);
     some_test(&binaries, report);
+    for warning in output::warned(&report.output) {
+        report.problem(warning);
+    }
 }
 
 pub(super) fn doctest(workspace: &Workspace, report: &mut Report) {
-    let job = cargo_test(Flavour::Plain, workspace).args(["--workspace", "--doc"]);
-    let binaries = run(&job, report);
+    let job = unoptimised(cargo_test(Flavour::Plain, workspace));
+    let binaries = run(&job.args(["--workspace", "--doc"]), report);
     some_test(&binaries, report);
+}
+
+/// Has this workspace's crates compiled without optimisation, where that takes longer than what it
+/// saves. Their dependencies are compiled once, with it (`profile.test.package."*"`).
+fn unoptimised(job: Job) -> Job {
+    job.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
 }
 
 pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
@@ -146,9 +158,11 @@ pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
         .0
         .into_iter()
         .partition(|(_, test)| QUICK.contains(test));
-    for (targets, profile) in [(Targets(quick), Some("quick")), (Targets(others), None)] {
-        let job = cargo_test(Flavour::Plain, workspace);
-        let job = job.args(profile.into_iter().flat_map(|name| ["--profile", name]));
+    let job = || cargo_test(Flavour::Plain, workspace);
+    for (targets, job) in [
+        (Targets(quick), unoptimised(job())),
+        (Targets(others), job()),
+    ] {
         run_all(&targets, targets.select_by_name(job), report);
     }
 }

@@ -1,4 +1,4 @@
-//! What the byte forms of two keys promise. The tests of `tremula-derive` use this file too.
+//! What the byte forms of two keys promise. `tremula` tests derived forms by it, too.
 
 use std::fmt::Debug;
 use tremula_index::ByteKey;

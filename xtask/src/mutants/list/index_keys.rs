@@ -16,7 +16,8 @@ const fn keys(filter: &'static str) -> Checker {
 /// The tests of derived byte forms.
 const fn derived(filter: &'static str) -> Checker {
     Checker {
-        package: "tremula-derive",
+        package: "tremula",
+        target: Target::Test("derived_keys"),
         ..keys(filter)
     }
 }

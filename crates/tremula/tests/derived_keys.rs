@@ -1,5 +1,7 @@
 //! The byte forms that `#[derive(ByteKey)]` writes are in the order that the derived `Ord` gives,
 //! for types of many shapes, and maps on every engine take such keys.
+//!
+//! These are the tests of `tremula-derive`, which cannot depend on what its code names.
 
 #[path = "../../index/tests/support/forms.rs"]
 mod forms;
@@ -432,4 +434,101 @@ proptest! {
     fn maps_of_keys_that_contain_themselves_agree_with_a_model(steps in steps(tree().boxed())) {
         agree_with_the_model(&steps);
     }
+}
+
+/// What the documentation of the macro shows.
+mod shown {
+    #[test]
+    fn a_book_of_orders() {
+        use std::cmp::Reverse;
+        use tremula::{ByteKey, Engine, OrderedMap};
+
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, ByteKey)]
+        enum Side {
+            Buy,
+            Sell,
+        }
+
+        /// Orders of one side by price, the newest first.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, ByteKey)]
+        struct Order {
+            side: Side,
+            price: u32,
+            time: Reverse<u64>,
+        }
+
+        let book = OrderedMap::with_byte_engine(Engine::Art);
+        for (price, time) in [(101, 1), (100, 2), (100, 3)] {
+            let time = Reverse(time);
+            let side = Side::Sell;
+            book.insert(Order { side, price, time }, "an order");
+        }
+        let (first, _) = book.first().unwrap();
+        assert_eq!((first.price, first.time), (100, Reverse(3)));
+    }
+
+    #[test]
+    fn slots_with_owners() {
+        use tremula::{ByteKey, Engine, OrderedMap};
+
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, ByteKey)]
+        enum Owner {
+            System,
+            User { id: u32 },
+            Group(String, u8),
+        }
+
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, ByteKey)]
+        struct Slot {
+            owner: Owner,
+            number: u64,
+        }
+
+        let slots = OrderedMap::with_byte_engine(Engine::Art);
+        for number in [2, 1] {
+            let owner = Owner::User { id: 7 };
+            slots.insert(Slot { owner, number }, "taken");
+        }
+        let (owner, number) = (Owner::System, 9);
+        slots.insert(Slot { owner, number }, "free");
+        let keys: Vec<u64> = slots.iter().map(|(slot, _)| slot.number).collect();
+        assert_eq!(keys, [9, 1, 2]);
+    }
+}
+
+/// Lines without their indentation and the marks of comments, as one text.
+fn flush_left(text: &str) -> String {
+    let line = |line: &str| {
+        let line = line.trim();
+        let line = line.strip_prefix("///").unwrap_or(line);
+        format!("{}\n", line.trim())
+    };
+    text.lines().map(line).collect()
+}
+
+/// Finds the documents of the macro where the repository has them: a package of `tremula` has not.
+#[test]
+fn the_documentation_of_the_macro_shows_code_that_is_tested() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../derive");
+    let read = |file: &str| flush_left(&std::fs::read_to_string(folder.join(file)).unwrap());
+    let run = flush_left(include_str!("derived_keys.rs"));
+    let refused = flush_left(include_str!("../src/refused.rs"));
+    let (mut shown, mut shown_refused) = (0, 0);
+    for file in ["README.md", "src/lib.rs"] {
+        let text = read(file);
+        let mut parts = text.split("```");
+        parts.next();
+        while let Some(block) = parts.next() {
+            let (kind, code) = block.split_once('\n').unwrap();
+            if kind.starts_with("compile_fail") {
+                assert!(refused.contains(block), "{file}: compiles:\n{code}");
+                shown_refused += 1;
+            } else {
+                assert!(run.contains(code), "{file}: in no test:\n{code}");
+                shown += 1;
+            }
+            assert!(parts.next().is_some(), "{file}: a block has no end");
+        }
+    }
+    assert_eq!((shown, shown_refused), (2, 4));
 }
