@@ -38,14 +38,14 @@ const CAMPAIGNS: [(&str, Campaign); 5] = [
     (
         "short",
         Campaign {
-            sessions: 4_000,
+            sessions: 1_000,
             ..Campaign::short()
         },
     ),
     (
         "in a row",
         Campaign {
-            sessions: 30,
+            sessions: 8,
             rounds: 60,
             seed: 2,
             ..Campaign::short()
@@ -54,7 +54,7 @@ const CAMPAIGNS: [(&str, Campaign); 5] = [
     (
         "middling",
         Campaign {
-            sessions: 100,
+            sessions: 25,
             operations: 200..=400,
             seed: 3,
             ..Campaign::short()
@@ -63,7 +63,7 @@ const CAMPAIGNS: [(&str, Campaign); 5] = [
     (
         "long, of point operations",
         Campaign {
-            sessions: 3,
+            sessions: 1,
             seed: 4,
             ..Campaign::long()
         },
@@ -71,7 +71,7 @@ const CAMPAIGNS: [(&str, Campaign); 5] = [
     (
         "long, of all operations",
         Campaign {
-            sessions: 10,
+            sessions: 3,
             operations: 4_000..=4_000,
             keys: 24..=24,
             kinds: &Kind::ALL,
@@ -84,7 +84,7 @@ const CAMPAIGNS: [(&str, Campaign); 5] = [
 /// How many times as much there is to check as in an ordinary run.
 fn times() -> usize {
     match std::env::var("TREMULA_DEEP") {
-        Ok(_) => 100,
+        Ok(_) => 400,
         Err(_) => 1,
     }
 }

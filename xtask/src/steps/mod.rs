@@ -97,7 +97,7 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "integration",
-        about: "the crates from outside: properties against models, the stress tests at full speed, hostile keys and values, a real Erlang",
+        about: "the crates from outside: properties against models, the stress tests at full speed, keys that lie, a real Erlang",
         tools: &[Tool::Erlang, Tool::Chromium],
         is_deep: false,
         run: tests::integration,
