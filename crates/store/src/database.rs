@@ -357,20 +357,20 @@ impl<'a> Database<'a> {
         let noted = key.clone();
         let old = self.index.update(key, &mut |current| {
             let mut decided = decide(effects, current.filter(|value| self.is_alive(value)));
-            match &mut decided {
-                Update::Put(value) => {
+            match (&mut decided, current) {
+                (Update::Put(value), _) => {
                     if value.cached().is_none() {
                         effects.put(self.kept.number, &noted, value);
                     }
                     self.note_expiry(&noted, current, value.expiry());
                     self.report_put(effects, &noted, current, value.expiry());
                 }
-                Update::Remove if let Some(current) = current => {
+                (Update::Remove, Some(before)) => {
                     effects.delete(self.kept.number, &noted);
-                    self.note_expiry(&noted, Some(current), None);
-                    self.report_removed(effects, &noted, current);
+                    self.note_expiry(&noted, current, None);
+                    self.report_removed(effects, &noted, before);
                 }
-                Update::Keep | Update::Remove => {}
+                (Update::Keep | Update::Remove, _) => {}
             }
             decided
         });
