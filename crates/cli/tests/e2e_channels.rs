@@ -235,6 +235,34 @@ fn nothing_comes_after_the_end() {
         let (message, end) = (first(b"\r\nmessage\r\n"), first(b"unsubscribe"));
         assert!(message < end, "a message behind the end");
     }
+    // What others send while a command waits comes before the next one of the pipeline, too.
+    let mut other = server.connect();
+    let commands: [&[&str]; 4] = [
+        &["subscribe", "waits"],
+        &["wait", "1", "500"],
+        &["unsubscribe", "waits"],
+        &["ping"],
+    ];
+    let pipeline: Vec<u8> = commands.iter().flat_map(|words| encode(words)).collect();
+    subscriber.send(&pipeline);
+    support::eventually("it waits", || {
+        other.info("clients")["blocked_clients"] == "1"
+    });
+    assert_eq!(other.call(&["publish", "waits", "m"]), b":1\r\n");
+    let replies: Vec<_> = (0..5)
+        .map(|_| {
+            subscriber
+                .reply()
+                .expect("a reply")
+                .escape_ascii()
+                .to_string()
+        })
+        .collect();
+    let at = |word: &str| {
+        let has = |reply: &String| reply.contains(word);
+        replies.iter().position(has).expect("it is there")
+    };
+    assert!(at("\\nmessage") < at("unsubscribe"), "{replies:?}");
     subscriber.call(&["subscribe", "stays"]);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
