@@ -23,6 +23,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::{Bound, Range};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -38,7 +39,7 @@ use tremula_store::ONE_MOMENT;
 
 const CLIENTS: usize = 4;
 
-/// The calls of a client, more than it has time for.
+/// The calls of a client, more than it comes to.
 const CALLS: usize = 100;
 
 /// The keys of the database.
@@ -50,8 +51,12 @@ const TABLES: [(&str, &str); 2] = [("rows", "set"), ("ordered", "ordered_set")];
 /// The keys that the rows of a table may have.
 const ROWS: u64 = 4;
 
-/// The longest life of a server under load.
-const LONGEST_LIFE: Duration = Duration::from_millis(100);
+/// A server is killed when this many calls have begun at most: half of all, so that the kill meets
+/// some, however fast the machine is.
+const MOST_BEFORE_KILL: usize = CLIENTS * CALLS / 2;
+
+/// The longest time from the last of these calls to the kill.
+const LONGEST_DELAY: Duration = Duration::from_millis(1);
 
 /// The engines whose writes can be logged.
 const ENGINES: [Engine; 3] = [Engine::Aspen, Engine::CaTree, Engine::BTree];
@@ -77,6 +82,8 @@ struct Killed<'d> {
     directory: &'d Path,
     engine: Engine,
     wire: Wire,
+    /// The calls that have begun.
+    begun: AtomicUsize,
     killed: Mutex<Option<Server>>,
     started: Mutex<Option<Server>>,
 }
@@ -101,6 +108,7 @@ impl Subject for Killed<'_> {
 
     fn call(&self, operation: &Operation) -> Response {
         if !matches!(operation, Operation::Snapshot(_)) {
+            self.begun.fetch_add(1, Relaxed);
             return call(&self.wire, operation);
         }
         let mut server = locked(&self.killed).take().expect("one look a round");
@@ -323,17 +331,22 @@ fn histories_over_kills_are_right() {
                 next_value: value,
             };
             let scripts = round.scripts();
-            let life = round.random.random_range(Duration::ZERO..LONGEST_LIFE);
+            let before = round.random.random_range(0..MOST_BEFORE_KILL);
+            let delay = round.random.random_range(Duration::ZERO..LONGEST_DELAY);
             let killed = Killed {
                 directory: directory.path(),
                 engine,
                 wire: Wire::new(server.address, CLIENTS),
+                begun: AtomicUsize::new(0),
                 killed: Mutex::new(Some(server)),
                 started: Mutex::default(),
             };
             let recording = thread::scope(|scope| {
                 scope.spawn(|| {
-                    thread::sleep(life);
+                    while killed.begun.load(Relaxed) < before {
+                        thread::yield_now();
+                    }
+                    thread::sleep(delay);
                     if let Some(server) = &*locked(&killed.killed) {
                         server.signal("KILL");
                     }
