@@ -37,7 +37,7 @@ pub(crate) fn units() -> Vec<Unit> {
 }
 
 /// Reads the list; an error is the line that is wrong.
-fn read(text: &str) -> Result<Vec<Unit>, String> {
+pub(crate) fn read(text: &str) -> Result<Vec<Unit>, String> {
     let mut units: Vec<Unit> = Vec::new();
     let mut is_within = false;
     for line in text.lines().map(str::trim_end) {

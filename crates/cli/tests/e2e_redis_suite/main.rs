@@ -91,3 +91,43 @@ fn differences(unit: &Unit, ran: &Ran) -> Vec<String> {
     );
     problems
 }
+
+#[test]
+fn each_way_to_run_other_cases_than_are_listed_is_a_difference() {
+    let listed = "unit/x: 2\n= a reason\nleft out\n\nunit/empty: 0\n= a reason\nall of it\n";
+    let [unit, empty] = <[Unit; 2]>::try_from(cases::read(listed).expect("a list"))
+        .ok()
+        .unwrap();
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let ran = |passed: &[&str], skipped: &[&str]| Ran {
+        passed: names(passed),
+        skipped: names(skipped),
+        ..Ran::default()
+    };
+    assert!(differences(&unit, &ran(&["a", "b"], &["left out"])).is_empty());
+    let found = |ran: Ran, unit: &Unit| differences(unit, &ran).join("; ");
+    let wanted = |passed| format!("unit/x: {passed} cases passed; cases.txt has 2");
+    assert_eq!(found(ran(&["a"], &["left out"]), &unit), wanted(1));
+    assert_eq!(
+        found(ran(&["a", "b", "c"], &["left out"]), &unit),
+        wanted(3)
+    );
+    assert_eq!(
+        found(ran(&["a", "b"], &[]), &unit),
+        "unit/x: there is no case to be skipped: left out"
+    );
+    assert_eq!(
+        found(ran(&[], &["all of it"]), &empty),
+        "unit/empty: no case of it is listed to run"
+    );
+    let failed = Ran {
+        failed: names(&["c\nwhy"]),
+        ignored: names(&["e: Tag: slow denied"]),
+        trouble: Some("it ended".to_owned()),
+        ..ran(&["a", "b"], &["left out"])
+    };
+    assert_eq!(
+        found(failed, &unit),
+        "unit/x: c\nwhy; unit/x: it ended; unit/x: left out by a tag: e: Tag: slow denied"
+    );
+}

@@ -17,6 +17,14 @@ const LATER: Checker = checker("effects", "later_state");
 const OWNERS: Checker = checker("effects", "owners_that_do_not");
 const ORDER: Checker = checker("effects_threads", "numbers_drawn");
 
+/// Histories of rows and keys of a server that is killed again and again.
+const KILLS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-cli",
+    target: Target::Test("e2e_histories_over_kills"),
+    filter: "",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "effect_before_the_lock",
@@ -124,6 +132,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "LAST_TABLE.load(Ordering::Relaxed);",
         why: "After a restart a new table gets the number of an old one, and takes over its effects.",
         checker: OWNERS,
+        hangs: false,
+    },
+    Mutant {
+        name: "histories_over_kills_know_counters_of_before",
+        file: "crates/table/src/table/store/hashed.rs",
+        original: "note.decided(&key, true, &decision);",
+        replacement: "note.decided(&key, true, &Decision::Put(slot.kept.clone()));",
+        why: "After a kill a counter of a set is where it was before it was counted up.",
+        checker: KILLS,
+        hangs: false,
+    },
+    Mutant {
+        name: "histories_over_kills_know_rows_that_were_taken",
+        file: "crates/table/src/table/store/mod.rs",
+        original: "Decision::Remove if is_there => observer.removed(key),",
+        replacement: "Decision::Remove if is_there => {}",
+        why: "After a kill a row that a client has taken is there again.",
+        checker: KILLS,
         hangs: false,
     },
 ];
