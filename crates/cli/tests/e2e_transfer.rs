@@ -71,7 +71,24 @@ fn fill(redis: &Server, strings: &Contents) {
     }
 }
 
-/// Keys that are not imported: of other types, and with an expiry.
+/// Keys that expire, and one that has, which Redis writes into its file all the same. Returns the
+/// others with the times in milliseconds.
+fn fill_expiring(redis: &Server) -> [(&'static str, Vec<u8>); 3] {
+    let mut client = redis.connect();
+    for command in [
+        "debug set-active-expire 0",
+        "set soon value ex 1000",
+        "set later value px 100000000",
+        "set at-the-end-of-times value exat 9000000000000",
+        "set gone value px 1",
+    ] {
+        assert_eq!(client.text(command), "+OK\r\n", "{command}");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    ["soon", "later", "at-the-end-of-times"].map(|key| (key, client.call(&["pexpiretime", key])))
+}
+
+/// Keys that are not imported: of other types.
 fn fill_others(redis: &Server) {
     let mut client = redis.connect();
     let many: Vec<String> = (0..200).map(|number| format!("element {number}")).collect();
@@ -90,8 +107,6 @@ fn fill_others(redis: &Server) {
         "xadd stream 1-1 a 1",
         "xadd stream 2-1 a 2",
         "xgroup create stream group 0",
-        "set soon value ex 1000",
-        "set later value px 100000000",
     ] {
         let reply = client.text(command);
         assert!(!reply.starts_with('-'), "{command}: {reply}");
@@ -110,7 +125,7 @@ fn fill_others(redis: &Server) {
 }
 
 const NOT_IMPORTED: &str = "\
-not imported: 2 keys that have an expiry, which is not supported
+not imported: 1 key whose time had come
 not imported: 2 keys of the type hash
 not imported: 2 keys of the type list
 not imported: 3 keys of the type set
@@ -119,10 +134,20 @@ not imported: 1 key of the type stream
 not imported: functions
 ";
 
-/// Everything in a directory, as a server shows it.
-fn served(directory: &Path) -> Contents {
+/// Everything in a directory, as a server shows it. The keys that expire do so at their times.
+fn served(directory: &Path, expiring: &[(&str, Vec<u8>)]) -> Contents {
     let server = Server::kept(directory, &[]);
-    contents(&mut server.connect())
+    let mut client = server.connect();
+    for (key, millis) in expiring {
+        let millis = match *key {
+            // Later than there are times here.
+            "at-the-end-of-times" => format!(":{}\r\n", (1_u64 << 48) - 1).into_bytes(),
+            _ => millis.clone(),
+        };
+        assert_eq!(client.call(&["pexpiretime", key]), millis, "{key}");
+        assert_eq!(client.call(&["getdel", key]), b"$5\r\nvalue\r\n");
+    }
+    contents(&mut client)
 }
 
 fn contents(client: &mut Connection) -> Contents {
@@ -154,10 +179,11 @@ fn saved(redis: &Server, settings: &[[&str; 2]]) -> std::path::PathBuf {
 #[test]
 fn what_redis_has_is_imported_from_its_file_and_from_itself() {
     let place = tempfile::tempdir().expect("a directory");
-    let redis = Server::redis_with(&["--dir", path(place.path())]);
+    let redis = Server::redis_with(&["--dir", path(place.path()), "--enable-debug-command", "yes"]);
     let strings = strings();
     fill(&redis, &strings);
     fill_others(&redis);
+    let expiring = fill_expiring(&redis);
     let at = |name: &str| place.path().join(name);
     for (number, setting) in [["rdbcompression", "yes"], ["rdbcompression", "no"]]
         .into_iter()
@@ -166,13 +192,17 @@ fn what_redis_has_is_imported_from_its_file_and_from_itself() {
         let file = saved(&redis, &[setting]);
         let into = at(&format!("store{number}"));
         let (out, errors) = done(&["import", path(&into), path(&file)]);
-        let count = strings.len();
+        let count = strings.len() + expiring.len();
         assert!(
             out.starts_with(&format!("imported {count} keys from ")),
             "{out}"
         );
+        assert!(out.ends_with("\n3 of them will expire\n"), "{out}");
         assert_eq!(errors, NOT_IMPORTED);
-        assert!(served(&into) == strings, "other keys than Redis has");
+        assert!(
+            served(&into, &expiring) == strings,
+            "other keys than Redis has"
+        );
     }
     // From the server, into a directory that has keys already.
     assert_eq!(redis.connect().text("del n0"), ":1\r\n");
@@ -182,7 +212,7 @@ fn what_redis_has_is_imported_from_its_file_and_from_itself() {
     assert_eq!(errors, NOT_IMPORTED);
     let mut expected = strings.clone();
     expected.insert((0, b"n-1".to_vec()), b"replaced".to_vec());
-    assert!(served(&at("store0")) == expected);
+    assert!(served(&at("store0"), &expiring) == expected);
     // With a password.
     assert_eq!(
         redis.connect().text("config set requirepass secret"),
@@ -195,7 +225,7 @@ fn what_redis_has_is_imported_from_its_file_and_from_itself() {
     let mut expected = strings;
     expected.remove(&(0, b"n0".to_vec()));
     expected.insert((0, b"n-1".to_vec()), b"replaced".to_vec());
-    assert!(served(&at("store9")) == expected);
+    assert!(served(&at("store9"), &expiring) == expected);
 }
 
 /// Each damage to a file is noticed by its checksum, or by what it says, before anything is

@@ -6,6 +6,7 @@
 //! keys that will expire, by time.
 
 use std::time::{Duration, SystemTime};
+use thiserror::Error;
 
 /// A time at which a key expires: milliseconds since 1970 began, up to the year 10889.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -18,7 +19,8 @@ impl Expiry {
     /// The latest time, in milliseconds.
     pub const LAST_MILLIS: u64 = (1 << (8 * Self::BYTES)) - 1;
 
-    pub(crate) const LAST: Self = Self([u8::MAX; Self::BYTES]);
+    /// The latest time.
+    pub const LAST: Self = Self([u8::MAX; Self::BYTES]);
 
     /// The time this many milliseconds after 1970 began; `None` if that is after
     /// [`LAST_MILLIS`](Self::LAST_MILLIS).
@@ -69,5 +71,43 @@ impl Expiry {
 
     pub(crate) const fn bytes(self) -> [u8; Self::BYTES] {
         self.0
+    }
+}
+
+/// A time that no [`Expiry`] can be: before 1970, or after the year 10889.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("a key cannot expire at {0:?}: before 1970, or after the year 10889")]
+pub struct NoExpiry(SystemTime);
+
+/// Parts of a millisecond are left out.
+impl TryFrom<SystemTime> for Expiry {
+    type Error = NoExpiry;
+
+    fn try_from(time: SystemTime) -> Result<Self, NoExpiry> {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).ok();
+        let millis = since.and_then(|since| u64::try_from(since.as_millis()).ok());
+        millis.and_then(Self::from_millis).ok_or(NoExpiry(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_the_system_are_times_of_keys_within_their_bounds() {
+        let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        for millis in [0, 1, 1_700_000_000_000, Expiry::LAST_MILLIS] {
+            let expiry = Expiry::try_from(at(millis)).expect("a time of a key");
+            assert_eq!(expiry.millis(), millis);
+        }
+        let before = SystemTime::UNIX_EPOCH - Duration::from_millis(1);
+        for time in [at(Expiry::LAST_MILLIS + 1), before] {
+            let told = Expiry::try_from(time).expect_err("no time of a key");
+            assert!(
+                told.to_string().contains("a key cannot expire at"),
+                "{told}"
+            );
+        }
     }
 }

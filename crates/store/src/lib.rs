@@ -44,7 +44,7 @@ pub use disk::{
 pub use effects::{BadRecord, DATABASES, Effects, Unlogged};
 pub use engines::{CannotLog, UnfitEngine, check_logged, parse_engine, served_engines};
 pub use eviction::{EvictionSettings, Evictor, Policy};
-pub use expiry::Expiry;
+pub use expiry::{Expiry, NoExpiry};
 pub use follow::{
     Event, Events, Follower, Following, Happened, Since, Span, Watch, WatchError, WatchStream,
 };

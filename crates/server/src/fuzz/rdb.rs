@@ -21,7 +21,7 @@ pub fn rdb(data: &[u8]) {
         Ok(entries) => {
             let bytes: usize = entries
                 .iter()
-                .map(|(_, key, value)| key.len() + value.len())
+                .map(|(_, key, value, _)| key.len() + value.len())
                 .sum();
             // A number of one byte has up to four digits.
             assert!(

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
-use tremula_store::DATABASES;
 use tremula_store::local::{DurableMap, LocalOptions, LocalStore};
+use tremula_store::{DATABASES, Expiry};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 256 << 10;
 
 /// Import keys and values from Redis into the directory of a server that does not run.
 ///
-/// Everything that is read is checked first: a damaged file imports nothing. Keys with an expiry,
-/// and keys of other types than strings, are not imported; they are counted, and named by type.
+/// Everything that is read is checked first: a damaged file imports nothing. Keys keep the times at
+/// which they expire; those whose time has come are left out. Keys of other types than strings are
+/// not imported; they are counted, and named by type.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ImportArgs {
     /// The directory: the --dir of a server; made if it is missing. Keys that are there are
@@ -38,7 +38,9 @@ pub struct ImportArgs {
 #[derive(Debug, Default)]
 struct Found {
     texts: u64,
+    /// Those of them that will expire.
     expiring: u64,
+    /// Those that are left out because they have.
     expired: u64,
     /// By type.
     others: BTreeMap<&'static str, u64>,
@@ -72,7 +74,7 @@ pub fn import(
     };
     // Once to see that it is whole, and once to take it.
     let mut highest = 0;
-    let found = read(&mut file, |database, _, _| {
+    let found = read(&mut file, |database, _, _, _| {
         highest = highest.max(database);
         Ok::<(), RdbError>(())
     });
@@ -85,10 +87,14 @@ pub fn import(
     let maps: Vec<DurableMap<Vec<u8>, Vec<u8>>> =
         (0..DATABASES).map(|database| store.map(database)).collect();
     let mut written = Ok(());
-    let again = read(&mut file, |database, key, value| {
+    let again = read(&mut file, |database, key, value, expiry| {
         let map = usize::try_from(database).ok().and_then(|at| maps.get(at));
         let Some(map) = map else { return Ok(()) };
-        map.insert(&key, &value).map(|_| ()).map_err(|error| {
+        let inserted = match expiry {
+            Some(expiry) => map.insert_expiring(&key, &value, expiry),
+            None => map.insert(&key, &value),
+        };
+        inserted.map(|_| ()).map_err(|error| {
             written = Err(error);
             RdbError::Read(io::ErrorKind::Other.into())
         })
@@ -114,14 +120,20 @@ pub(super) fn open(directory: &Path) -> Result<LocalStore, TransferError> {
     })
 }
 
-/// Shows each string without an expiry: the database, the key, the value. Counts everything.
+/// Shows each string that has not expired: the database, the key, the value, when it will expire.
+/// Counts everything.
 fn read(
     file: &mut File,
-    take: impl FnMut(u64, Vec<u8>, Vec<u8>) -> Result<(), RdbError>,
+    take: impl FnMut(u64, Vec<u8>, Vec<u8>, Option<Expiry>) -> Result<(), RdbError>,
 ) -> Result<Found, RdbError> {
     file.seek(SeekFrom::Start(0))?;
     let mut found = Found::default();
-    let rest = each(BufReader::with_capacity(BUFFER, file), &mut found, take)?;
+    let rest = each(
+        BufReader::with_capacity(BUFFER, file),
+        Expiry::now(),
+        &mut found,
+        take,
+    )?;
     let mut behind = [0];
     if rest.take(1).read(&mut behind)? > 0 {
         return Err(RdbError::Damaged {
@@ -135,11 +147,10 @@ fn read(
 /// The same for anything that can be read. Returns what lies behind the end.
 fn each<R: Read>(
     from: R,
+    now: Expiry,
     found: &mut Found,
-    mut take: impl FnMut(u64, Vec<u8>, Vec<u8>) -> Result<(), RdbError>,
+    mut take: impl FnMut(u64, Vec<u8>, Vec<u8>, Option<Expiry>) -> Result<(), RdbError>,
 ) -> Result<R, RdbError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| now.as_millis());
     let mut rdb = Rdb::new(from)?;
     let mut database = 0;
     while let Some(item) = rdb.next()? {
@@ -148,19 +159,17 @@ fn each<R: Read>(
             Item::Text {
                 key,
                 value,
-                expires: None,
+                expires,
             } => {
-                found.texts += 1;
-                take(database, key, value)?;
-            }
-            Item::Text {
-                expires: Some(expires),
-                ..
-            } => {
-                if u128::from(expires) <= now {
+                // A time after the last that there is here is as good as that.
+                let expiry =
+                    expires.map(|millis| Expiry::from_millis(millis).unwrap_or(Expiry::LAST));
+                if expiry.is_some_and(|expiry| expiry <= now) {
                     found.expired += 1;
                 } else {
-                    found.expiring += 1;
+                    found.texts += 1;
+                    found.expiring += u64::from(expiry.is_some());
+                    take(database, key, value, expiry)?;
                 }
             }
             Item::Other { kind } => *found.others.entry(kind).or_default() += 1,
@@ -180,13 +189,12 @@ impl Found {
     ) -> io::Result<()> {
         let into = directory.display();
         writeln!(out, "imported {} from {from} into {into}", keys(self.texts))?;
-        for (count, why) in [
-            (self.expiring, "have an expiry, which is not supported"),
-            (self.expired, "have expired"),
-        ] {
-            if count > 0 {
-                writeln!(errors, "not imported: {} that {why}", keys(count))?;
-            }
+        if self.expiring > 0 {
+            writeln!(out, "{} of them will expire", self.expiring)?;
+        }
+        if self.expired > 0 {
+            let keys = keys(self.expired);
+            writeln!(errors, "not imported: {keys} whose time had come")?;
         }
         for (kind, count) in &self.others {
             let keys = keys(*count);
@@ -222,17 +230,23 @@ fn download(address: &Address) -> Result<File, TransferError> {
     Ok(file)
 }
 
-/// A database, a key, its value.
+/// A database, a key, its value, when it expires.
 #[cfg(any(test, fuzzing))]
-pub(crate) type Entry = (u64, Vec<u8>, Vec<u8>);
+pub(crate) type Entry = (u64, Vec<u8>, Vec<u8>, Option<Expiry>);
 
 /// Reads any bytes as a file, for fuzzing: what it has, or why not.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn each_of(bytes: &[u8]) -> Result<Vec<Entry>, RdbError> {
     let mut all = Vec::new();
-    each(bytes, &mut Found::default(), |database, key, value| {
-        all.push((database, key, value));
-        Ok(())
-    })?;
+    each(
+        bytes,
+        // The same however often it is read.
+        Expiry::from_millis(0).expect("a time"),
+        &mut Found::default(),
+        |database, key, value, expiry| {
+            all.push((database, key, value, expiry));
+            Ok(())
+        },
+    )?;
     Ok(all)
 }

@@ -6,7 +6,7 @@ use crate::database::Database;
 use crate::disk::{SaveError, Saved};
 use crate::effects::{Effects, Unlogged};
 use crate::keyspace::Walk;
-use crate::{Key, Value};
+use crate::{Expiry, Key, Value};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -202,6 +202,16 @@ impl<K: DurableKey, V: DurableValue> DurableMap<K, V> {
         self.index().contains_key(&form(key))
     }
 
+    /// When the entry under `key` will expire; `None` if it never does, or is not there.
+    #[must_use]
+    pub fn expiry(&self, key: &K) -> Option<Expiry> {
+        let mut expiry = None;
+        self.index().get_with(&form(key), &mut |value| {
+            expiry = value.expiry();
+        });
+        expiry
+    }
+
     /// The entry with the smallest key.
     ///
     /// # Errors
@@ -267,6 +277,43 @@ impl<K: DurableKey, V: DurableValue> DurableMap<K, V> {
     /// [`MapError`]. If what was there is no value of this type, it was replaced.
     pub fn insert(&self, key: &K, value: &V) -> Result<Option<V>, MapError> {
         let (key, value) = (checked_form(key)?, checked(value)?);
+        let old = self.commit(|index, effects| index.insert(effects, key, value))?;
+        Ok(old.map(|old| V::read(&old)).transpose()?)
+    }
+
+    /// Stores `value` under `key` until a time, and returns the value that it replaced. From that
+    /// time on the entry is in no answer but [`len`](Self::len), from which it goes a moment later,
+    /// with its memory. The time is kept on the disk with the value; a later insertion of the key
+    /// ends it.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use tremula_store::Expiry;
+    /// use tremula_store::local::DurableMap;
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let sessions = DurableMap::<u64, String>::open(directory.path())?;
+    /// let tomorrow = SystemTime::now() + Duration::from_secs(24 * 60 * 60);
+    /// let expiry = Expiry::try_from(tomorrow)?;
+    /// sessions.insert_expiring(&7, &"Ada".to_owned(), expiry)?;
+    /// sessions.insert_expiring(&8, &"Bea".to_owned(), Expiry::now())?;
+    /// assert_eq!(sessions.get(&7)?, Some("Ada".to_owned()));
+    /// assert_eq!(sessions.expiry(&7), Some(expiry));
+    /// assert_eq!(sessions.get(&8)?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_expiring(
+        &self,
+        key: &K,
+        value: &V,
+        expiry: Expiry,
+    ) -> Result<Option<V>, MapError> {
+        let (key, value) = (checked_form(key)?, checked(value)?);
+        let value = value.expiring(Some(expiry));
         let old = self.commit(|index, effects| index.insert(effects, key, value))?;
         Ok(old.map(|old| V::read(&old)).transpose()?)
     }
