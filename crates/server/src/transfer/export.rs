@@ -19,7 +19,7 @@ const AT_ONCE: &str = "1000";
 /// Tsv has the key, a tab, the value: keys and values with tabs, ends of lines, or a carriage
 /// return at their end are refused. Csv quotes what must be quoted. Jsonl has objects with the
 /// members key and value; bytes that are no text (UTF-8) are refused. `tremula serve --load` reads
-/// all of these again. None of them has the times at which keys expire: for these, `tremula backup`.
+/// all of these again. None has the times at which keys expire: use `tremula backup` for these.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ExportArgs {
     /// The directory of a server that does not run
