@@ -304,13 +304,15 @@ pub(super) fn getex(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outc
     let change = match getex {
         Getex::Keeps => Update::Keep,
         Getex::Persists => Update::Put(None),
-        // A time that cannot be matters only to a key that is there.
+        // A time that cannot be matters only to a key that is there. If another thread makes one
+        // now, that comes behind this reply: its value must not be shown without the time.
         Getex::Sets(..)
             if !context
                 .database()
                 .contains_key(&Key::from(arguments.get(1))) =>
         {
-            Update::Keep
+            reply_old(context, arguments.get(1), None);
+            return Ok(Next::Reply);
         }
         Getex::Sets(unit, time) => match unit.option(time, "getex")? {
             expiry if expiry.is_over() => Update::Remove,
