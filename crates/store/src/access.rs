@@ -1,7 +1,7 @@
 //! How operations reach the index of a database: freely, or in a step that holds a part of it.
 
-use crate::{Key, Value};
-use std::cell::RefCell;
+use crate::{Expiry, Key, Value};
+use std::cell::{OnceCell, RefCell};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{
     Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transaction, Transactional, Update, View,
@@ -19,19 +19,50 @@ pub(crate) enum Access<'a> {
 pub(crate) trait Holding {
     fn look(&self, look: &mut dyn FnMut(&dyn View<Key, Value>));
     fn change(&self, change: &mut dyn FnMut(&mut dyn Transaction<Key, Value>));
+    /// The time that it is for the step: one moment, however long it takes.
+    fn now(&self) -> Expiry;
 }
 
-impl Holding for RefCell<&mut (dyn Transaction<Key, Value> + '_)> {
+/// What a step holds of one database.
+pub(crate) struct Part<'p, 't> {
+    step: RefCell<&'p mut (dyn Transaction<Key, Value> + 't)>,
+    /// The time at the first look at a key that expires.
+    clock: &'p OnceCell<Expiry>,
+}
+
+impl<'p, 't> Part<'p, 't> {
+    pub(crate) const fn new(
+        step: &'p mut (dyn Transaction<Key, Value> + 't),
+        clock: &'p OnceCell<Expiry>,
+    ) -> Self {
+        let step = RefCell::new(step);
+        Self { step, clock }
+    }
+}
+
+impl Holding for Part<'_, '_> {
     fn look(&self, look: &mut dyn FnMut(&dyn View<Key, Value>)) {
-        look(&**self.borrow());
+        look(&**self.step.borrow());
     }
 
     fn change(&self, change: &mut dyn FnMut(&mut dyn Transaction<Key, Value>)) {
-        change(&mut **self.borrow_mut());
+        change(&mut **self.step.borrow_mut());
+    }
+
+    fn now(&self) -> Expiry {
+        *self.clock.get_or_init(Expiry::now)
     }
 }
 
 impl<'a> Access<'a> {
+    /// The time that it is for this operation.
+    pub(crate) fn now(self) -> Expiry {
+        match self {
+            Self::Free(_) => Expiry::now(),
+            Self::Held(step) => step.now(),
+        }
+    }
+
     #[inline]
     pub(crate) fn get_with(self, key: &Key, read: &mut dyn FnMut(&Value)) -> bool {
         match self {

@@ -91,7 +91,7 @@ impl<'a> Database<'a> {
     }
 
     fn is_over(&self, expiry: Expiry) -> bool {
-        expiry.is_over() && self.kept.expires.load(Relaxed)
+        expiry <= self.index.now() && self.kept.expires.load(Relaxed)
     }
 
     /// The engine's name.
@@ -173,7 +173,7 @@ impl<'a> Database<'a> {
         let before = out.len();
         let mut wanted = limit;
         // One look at the clock, and none if no key expires.
-        let now = LazyCell::new(Expiry::now);
+        let now = LazyCell::new(|| self.index.now());
         let is_alive = |value: &Value| {
             let expiry = value.expiry();
             expiry.is_none_or(|expiry| expiry > *now || !self.kept.expires.load(Relaxed))

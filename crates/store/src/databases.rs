@@ -6,7 +6,7 @@ use crate::effects::{Effects, Journal, Unlogged};
 use crate::keyspace::Keyspace;
 use crate::notices::{Cause, Notices};
 use crate::value_cache::{Evicted, ValueCache};
-use crate::{Key, Value};
+use crate::{Expiry, Key, Value};
 use tremula_index::{Transaction, View};
 
 /// The databases of a store as one operation reaches them: freely, or in a step that holds parts of
@@ -40,6 +40,10 @@ impl Holding for OutOfReach {
     }
 
     fn change(&self, _: &mut dyn FnMut(&mut dyn Transaction<Key, Value>)) {
+        panic!("{OUT_OF_REACH}");
+    }
+
+    fn now(&self) -> Expiry {
         panic!("{OUT_OF_REACH}");
     }
 }

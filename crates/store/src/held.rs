@@ -5,13 +5,13 @@
 //! reach the databases as they do otherwise, through [`Databases`]; what they change goes into the
 //! log together. Threads that touch other parts of the indexes are not held up.
 
-use crate::Key;
-use crate::access::Holding;
+use crate::access::{Holding, Part};
 use crate::databases::{Databases, Running};
 use crate::effects::{DATABASES, Effects, Unlogged};
 use crate::store::Store;
 use crate::value_cache::Evicted;
-use std::cell::RefCell;
+use crate::{Expiry, Key};
+use std::cell::{OnceCell, RefCell};
 use std::ops::Bound;
 use thiserror::Error;
 use tremula_index::KeyRange;
@@ -110,7 +110,8 @@ impl Store {
     /// Holds keys and ranges, of any databases, and calls `run` once: all that it does with the
     /// [`Databases`] that it gets is one atomic step, which others see as a whole or not at all,
     /// also in the log. Linearizable. Threads that touch other parts of the indexes are not held
-    /// up; those that touch these wait, so `run` must be brief.
+    /// up; those that touch these wait, so `run` must be brief. It is one moment also for keys that
+    /// expire: none is there at first and gone then.
     ///
     /// `changes` is how many keys and ranges `run` changes at most, counted once for each change of
     /// the same key. If there are more, and the store has a log, a crash may cut the step in two.
@@ -179,7 +180,8 @@ impl Store {
         let mut effects = Effects::of_step(free.journal, changes).reported_to(listener);
         let mut evicted = Evicted::new();
         let (mut run, mut ran) = (Some(run), None);
-        self.enter(&groups, [None; DATABASES], &mut |databases| {
+        let clock = OnceCell::new();
+        self.enter(&groups, [None; DATABASES], &clock, &mut |databases| {
             let held = Held {
                 databases,
                 effects: RefCell::new(&mut effects),
@@ -202,6 +204,7 @@ impl Store {
         &self,
         groups: &[Group<'_>],
         databases: Holdings<'_>,
+        clock: &OnceCell<Expiry>,
         run: &mut dyn FnMut(Holdings<'_>),
     ) {
         let Some((group, rest)) = groups.split_first() else {
@@ -211,10 +214,10 @@ impl Store {
             unreachable!("it was looked at before");
         };
         steps.atomically(&group.ranges, &mut |step| {
-            let step = RefCell::new(step);
+            let part = Part::new(step, clock);
             let mut databases = databases;
-            databases[group.database] = Some(&step);
-            self.enter(rest, databases, run);
+            databases[group.database] = Some(&part);
+            self.enter(rest, databases, clock, run);
         });
     }
 }

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 use tremula_log::{Log, MemoryLog};
 use tremula_store::{
     CannotHold, Databases, Direction, Engine, Expiry, Folder, Hold, Key, KeyRange, Moved, Place,
@@ -383,6 +384,40 @@ fn what_has_expired_is_not_seen_in_a_step() {
         (database.get(&key), database.first())
     });
     assert!(matches!(seen, Ok((None, None))), "{seen:?}");
+}
+
+/// What is there at first is there to the end, although its time comes meanwhile; and what is gone
+/// at first stays so.
+#[test]
+fn a_step_is_one_moment() {
+    const SOON: u64 = 5;
+    for engine in ENGINES {
+        let store = Store::new(&StoreConfig::new(engine)).expect("it has steps");
+        let key = Key::from(&b"soon"[..]);
+        let soon = || Expiry::from_millis(Expiry::now().millis() + SOON);
+        let mut found = false;
+        // On a machine that stops for long, the first look may come late.
+        while !found {
+            let value = Value::from(&b"x"[..]).expiring(soon());
+            let put = store.commit(|effects| store.database(3).insert(effects, key.clone(), value));
+            put.expect("there is no log");
+            let holds = [Hold::key(1, key.clone()), Hold::key(3, key.clone())];
+            let looks = |databases: Databases<'_>| {
+                let first = databases.database(3).contains_key(&key);
+                thread::sleep(Duration::from_millis(2 * SOON));
+                let mut scanned = Vec::new();
+                let all = KeyRange::only(&key);
+                let database = databases.database(3);
+                database.scan(all, Direction::Ascending, 1, &mut scanned);
+                assert_eq!(database.contains_key(&key), first, "{engine}");
+                assert_eq!(database.get(&key).is_some(), first, "{engine}");
+                assert_eq!(scanned.len(), usize::from(first), "{engine}");
+                first
+            };
+            found = store.hold(&holds, 0, looks).expect("it has steps");
+            assert!(!store.database(3).contains_key(&key), "{engine}");
+        }
+    }
 }
 
 #[test]
