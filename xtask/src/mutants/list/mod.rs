@@ -5,6 +5,7 @@
 //! catch it. Choose bugs that someone could write, and a checker that is there for their kind.
 
 mod check;
+mod histories;
 mod index_art;
 mod index_aspen;
 mod index_b_tree;
@@ -86,6 +87,7 @@ pub(crate) enum Target {
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
     let parts = [
         check::MUTANTS,
+        histories::MUTANTS,
         index_art::MUTANTS,
         index_aspen::MUTANTS,
         index_b_tree::MUTANTS,
