@@ -1,5 +1,5 @@
 //! Removes keys whose time has come. No command sees such a key any more; what is left of it is
-//! memory, a count, and the log.
+//! memory, a count, and the log. The rows of a table are seen until they are removed here.
 
 use crate::server::Shared;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 /// How often keys are looked for whose time has come.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Keys of a database that are removed before others on this thread have their turn: some tens of
+/// Keys of a database, or of tables, that are removed before others on this thread have their turn: some tens of
 /// microseconds.
 const SLICE: usize = 64;
 

@@ -115,6 +115,7 @@ pub struct Store {
     cursors: Mutex<Cursors>,
     evictor: Evictor,
     expired: AtomicU64,
+    expired_table_keys: AtomicU64,
     notices: Notices,
     pub(crate) journal: Option<Arc<Journal>>,
     /// The first record of its log that is about it: before that it was empty.
@@ -143,6 +144,7 @@ impl Store {
             cursors: Mutex::new(Cursors::new(config.cursors)),
             evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
             expired: AtomicU64::new(0),
+            expired_table_keys: AtomicU64::new(0),
             notices: Notices::default(),
             journal: None,
             origin: Sequence::FIRST,
@@ -309,11 +311,13 @@ impl Store {
             .is_some_and(|evictor| evictor.evict(self.free()))
     }
 
-    /// Removes keys whose time has come, up to about this many in each database. Returns how many,
-    /// and whether there may be more; the log has their removals as it has others. No read sees
-    /// such a key before either, so when to call it is a matter of memory.
+    /// Removes keys whose time has come, up to about this many in each database and in all tables
+    /// together. Returns how many, and whether there may be more; the log has their removals as it
+    /// has others. No read sees such a key of a database before either, so for these it is a matter
+    /// of memory when to call it. The rows of a table are seen until they are removed here.
     ///
-    /// O(1) if no key's time has come, and O(log n) for each key that is removed.
+    /// O(1) if no key's time has come, and O(log n) for each key that is removed. Rows of a table
+    /// that a thread changes in a step over many keys are left for the next call.
     ///
     /// ```
     /// use tremula_store::{Engine, Expiry, Key, Store, StoreConfig, Value};
@@ -347,13 +351,27 @@ impl Store {
                 self.values(number).dropped(removed);
             }
         }
+        let due = self.tables.due(Expiry::now(), most);
+        is_more |= due.len() == most;
+        for entry in &due {
+            let is_removed = self.commit(|effects| self.tables.remove_due(effects, entry))?;
+            count += usize::from(is_removed);
+            self.expired_table_keys
+                .fetch_add(is_removed.into(), Relaxed);
+        }
         Ok((count, is_more))
     }
 
-    /// The keys that were removed because their time had come.
+    /// The keys of databases that were removed because their time had come.
     #[must_use]
     pub fn expired(&self) -> u64 {
         self.expired.load(Relaxed)
+    }
+
+    /// The keys of tables whose rows were removed because their time had come.
+    #[must_use]
+    pub fn expired_table_keys(&self) -> u64 {
+        self.expired_table_keys.load(Relaxed)
     }
 
     /// Lets keys expire from now on, or not.

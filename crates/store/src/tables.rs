@@ -1,14 +1,16 @@
 //! The tables of a store: read by anyone, written with [`Effects`] only.
 
+use crate::Expiry;
 use crate::effects::Effects;
 use std::ops::ControlFlow;
 use std::path::Path;
+use tremula_index::Update;
 use tremula_table::match_spec::MatchSpec;
 use tremula_table::table::effect::{ApplyError, Effect};
 use tremula_table::term::{Atom, Bounds, Reference, Term, Tuple};
 use tremula_table::{
-    Action, BadArgument, Continuation, ExtendedInfo, FileError, InfoInSteps, Kind, Noting, Options,
-    Outcome, TabfileInfo, Traversal,
+    Action, BadArgument, Continuation, Due, ExtendedInfo, FileError, InfoInSteps, KeyExpiry, Kind,
+    Noting, Options, Outcome, TabfileInfo, Traversal,
 };
 
 type Result<T> = std::result::Result<T, BadArgument>;
@@ -80,6 +82,22 @@ impl Tables {
         self.0.noting(effects).end_absent_owners();
     }
 
+    /// The number of keys in all tables whose rows expire. O(1).
+    #[must_use]
+    pub fn expiring_keys(&self) -> usize {
+        self.0.expiring_keys()
+    }
+
+    /// Up to `most` keys whose rows expire up to this time: those that are due the longest.
+    pub(crate) fn due(&self, now: Expiry, most: usize) -> Vec<Due> {
+        self.0.due(now.millis(), most)
+    }
+
+    /// Removes the rows of a key, unless it has another time by now. Returns whether it did.
+    pub(crate) fn remove_due(&self, effects: &mut Effects<'_>, due: &Due) -> bool {
+        self.0.noting(effects).remove_due(due)
+    }
+
     /// Makes an effect of the log true.
     pub(crate) fn apply(&self, effect: &Effect<'_>) -> std::result::Result<(), ApplyError> {
         self.0.apply(effect)
@@ -120,6 +138,54 @@ impl Table {
     /// The table's writes, whose effects are noted.
     pub fn noting<'a>(&'a self, effects: &'a mut Effects<'_>) -> Noting<'a, tremula_table::Table> {
         self.0.noting(effects)
+    }
+
+    /// Shows the time at which the rows of a key expire, if there is one, to `decide`, if the key has
+    /// rows, and carries out what it decides: another time or none, or the removal of the rows. One
+    /// step. Returns whether the key had rows.
+    ///
+    /// A time belongs to the key: it stays when rows are replaced, and ends with the last row of the
+    /// key, so that a key that comes anew has none. The rows are seen until
+    /// [`Store::expire`](crate::Store::expire) removes them, which it does not before the time. The
+    /// log has the time, and the removal as it has others.
+    ///
+    /// O(log n), and some 150 bytes for each key that has a time.
+    ///
+    /// ```
+    /// use tremula_store::{Engine, Expiry, Store, StoreConfig, Update};
+    /// use tremula_table::{KeyExpiry, Options};
+    ///
+    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
+    /// let ada = "ada".into();
+    /// let sessions = store.commit(|effects| {
+    ///     let sessions = store.tables().create(effects, "sessions", Options::new())?;
+    ///     sessions.noting(effects).insert_row(("ada", 36))?;
+    ///     let soon = Some(Expiry::now());
+    ///     sessions.update_expiry(effects, &ada, &mut |_| Update::Put(soon))?;
+    ///     Ok::<_, tremula_table::BadArgument>(sessions)
+    /// })??;
+    /// assert!(matches!(sessions.expiry(&ada)?, KeyExpiry::At(_)));
+    /// assert_eq!(store.expire(100)?, (1, false));
+    /// assert_eq!(sessions.expiry(&ada)?, KeyExpiry::NoRows);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller may not write.
+    pub fn update_expiry(
+        &self,
+        effects: &mut Effects<'_>,
+        key: &Term,
+        decide: &mut dyn FnMut(Option<Expiry>) -> Update<Option<Expiry>>,
+    ) -> Result<bool> {
+        let expiry = |time| Expiry::from_millis(time).unwrap_or(Expiry::LAST);
+        self.noting(effects)
+            .update_expiry(key, &mut |time| match decide(time.map(expiry)) {
+                Update::Put(expiry) => Update::Put(expiry.map(Expiry::millis)),
+                Update::Keep => Update::Keep,
+                Update::Remove => Update::Remove,
+            })
     }
 
     /// Begins to delete, in steps, the rows of which the specification makes `true`: see
@@ -225,6 +291,17 @@ impl Table {
     /// The rows with this key. Fails if the caller may not read.
     pub fn lookup(&self, key: &Term) -> Result<Vec<Tuple>> {
         self.0.lookup(key)
+    }
+
+    /// When the rows of a key expire. Fails if the caller may not read.
+    pub fn expiry(&self, key: &Term) -> Result<KeyExpiry> {
+        self.0.expiry(key)
+    }
+
+    /// The number of keys whose rows expire. O(1).
+    #[must_use]
+    pub fn expiring_keys(&self) -> usize {
+        self.0.expiring_keys()
     }
 
     /// An element of the rows with this key. Errors: see

@@ -11,7 +11,7 @@ use std::thread;
 use support::{new_folder, new_log};
 use tremula_log::{Batch, Log, MemoryLog, Sequence};
 use tremula_mailbox::{Config, Mode};
-use tremula_store::{Engine, Folder, Recovered, Store, StoreConfig, Table};
+use tremula_store::{Engine, Expiry, Folder, Recovered, Store, StoreConfig, Table, Update};
 use tremula_table::term::Bounds;
 use tremula_table::{Access, BadArgument, Kind, MatchSpec, Options, Outcome, Term};
 
@@ -66,6 +66,9 @@ enum Operation {
     DeleteRange(u8, i8),
     ReplaceFound(u8, i8),
     Protect(u8, bool),
+    /// A time that is long ago, or in the far future, or none.
+    SetTime(u8, i8, Option<(bool, u8)>),
+    Expire,
     Save,
 }
 
@@ -174,6 +177,20 @@ fn run(store: &Store, folder: &Folder, operation: &Operation) {
             };
             on_each(table, &mut |noting| noting.set_access(access));
         }),
+        Operation::SetTime(number, key, time) => on(number, &mut |table| {
+            let expiry = time.and_then(|(is_over, time)| match is_over {
+                true => Expiry::from_millis(1 + u64::from(time)),
+                false => Expiry::from_millis(Expiry::LAST_MILLIS - u64::from(time)),
+            });
+            let set = store.commit(|effects| {
+                let put = &mut |_| Update::Put(expiry);
+                table.update_expiry(effects, &Term::from(*key), put)
+            });
+            let _ = set.expect("the log takes it");
+        }),
+        Operation::Expire => {
+            store.expire(2).expect("the log takes it");
+        }
         Operation::Save => {
             store.save(folder).expect("a snapshot");
         }
@@ -224,6 +241,9 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         1 => (table(), small()).prop_map(|(table, key)| Operation::DeleteRange(table, key)),
         1 => (table(), small()).prop_map(|(table, value)| Operation::ReplaceFound(table, value)),
         1 => (table(), any::<bool>()).prop_map(|(table, is)| Operation::Protect(table, is)),
+        4 => (table(), small(), any::<Option<(bool, u8)>>())
+            .prop_map(|(table, key, time)| Operation::SetTime(table, key, time)),
+        1 => Just(Operation::Expire),
         1 => Just(Operation::Save),
     ];
     prop::collection::vec(operation, 1..80)
@@ -308,7 +328,7 @@ fn write_at_random(store: &Store, writer: u64) {
     for _ in 0..2_500 {
         let (table, other) = (next(3) as u8, next(3) as u8);
         let (key, value) = (next(4) as i8, next(100) as i8);
-        let operation = match next(24) {
+        let operation = match next(30) {
             0 => Operation::Create(table, next(16) as u8),
             1 => Operation::Rename(table, other),
             2 if value < 30 => Operation::Delete(table),
@@ -322,6 +342,11 @@ fn write_at_random(store: &Store, writer: u64) {
             10..=13 => Operation::Count(table, key, 1),
             14..=17 => Operation::Insert(table, vec![(key, value), (key + 1, value)]),
             18 => Operation::Protect(table, value < 50),
+            19 => Operation::Expire,
+            20..=24 => {
+                let time = (value > 20).then_some((value < 60, value as u8));
+                Operation::SetTime(table, key, time)
+            }
             _ => Operation::Insert(table, vec![(key, value)]),
         };
         run(store, &folder, &operation);

@@ -12,8 +12,8 @@ pub mod term;
 
 pub use match_spec::MatchSpec;
 pub use table::{
-    Access, Action, BadArgument, Chunk, Continuation, ExtendedInfo, FileError, FileProblem, Heir,
-    Info, InfoInSteps, Kind, Noting, Options, Outcome, Owner, Problem, Remains, TabfileInfo, Table,
-    TableEngine, Tables, Transfer, Traversal, WriteConcurrency,
+    Access, Action, BadArgument, Chunk, Continuation, Due, ExtendedInfo, FileError, FileProblem,
+    Heir, Info, InfoInSteps, KeyExpiry, Kind, Noting, Options, Outcome, Owner, Problem, Remains,
+    TabfileInfo, Table, TableEngine, Tables, Transfer, Traversal, WriteConcurrency,
 };
 pub use term::Term;

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::calls::Slot;
 use support::effects::{Log, apply, contents, description, spec, state, term};
 use support::operations::{Operation, Operations, SLOTS};
-use tremula_index::Engine;
+use tremula_index::{Engine, Update};
 use tremula_table::table::effect::{ApplyProblem, Change, Effect, OwnedEffect, Recording};
 use tremula_table::term::{Bounds, Limits};
 use tremula_table::{
@@ -98,6 +98,10 @@ impl World {
             self.change_table(slot);
             return;
         }
+        if self.random.random_ratio(1, 12) {
+            self.change_expiry(slot);
+            return;
+        }
         let Some(table) = &self.slots[slot] else {
             return;
         };
@@ -140,6 +144,34 @@ impl World {
             owner.noting(&mut self.log).create(&name, options)
         };
         self.slots[slot] = table.ok();
+    }
+
+    /// Gives a key a time, or removes keys whose time has come.
+    fn change_expiry(&mut self, slot: usize) {
+        let (before, log) = (self.log.steps.len(), &mut self.log);
+        if self.random.random_ratio(1, 8) {
+            for due in self.tables.due(self.random.random_range(0..300), 3) {
+                assert!(self.tables.noting(log).remove_due(&due));
+            }
+            return;
+        }
+        let Some(table) = &self.slots[slot] else {
+            return;
+        };
+        let Ok(Some(key)) = (if self.random.random() {
+            table.first()
+        } else {
+            table.last()
+        }) else {
+            return;
+        };
+        let update = match self.random.random_range(0..300_u64) {
+            0..20 => Update::Remove,
+            20..50 => Update::Put(None),
+            time => Update::Put(Some(time)),
+        };
+        drop(table.noting(log).update_expiry(&key, &mut |_| update));
+        assert!(log.steps.len() <= before + 1);
     }
 
     /// Something that concerns a whole table or an owner.
@@ -235,7 +267,7 @@ fn effects_make_the_tables_again() {
         assert_eq!(state(&again), wanted, "seed {seed}, twice");
         kinds.extend(world.log.effects().map(|bytes| bytes[0]));
     }
-    assert!(kinds.into_iter().eq(1..=11), "every kind of effect is met");
+    assert!(kinds.into_iter().eq(1..=12), "every kind of effect is met");
 }
 
 /// Fails if effects that are already true of a later state do not lead to the same end: a snapshot

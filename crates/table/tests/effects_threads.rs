@@ -8,10 +8,10 @@ use rand::{RngExt, SeedableRng};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use support::effects::{description, spec, term};
-use tremula_index::Engine;
+use tremula_index::{Engine, Update};
 use tremula_papers::{AnyEngine, PaperEngine};
 use tremula_table::table::effect::{Change, Effect, OwnedEffect, Sink};
-use tremula_table::{Access, Kind, Options, Table, Tables, Term, WriteConcurrency};
+use tremula_table::{Access, KeyExpiry, Kind, Options, Table, Tables, Term, WriteConcurrency};
 
 /// Effects with numbers, which are drawn where the effects are reported: at the end of a step for
 /// all of it.
@@ -89,13 +89,19 @@ fn all_options() -> Vec<Options> {
     all
 }
 
-fn random_write(table: &Table, sink: &mut Numbered<'_>, random: &mut StdRng, mark: i64) {
+fn random_write(
+    tables: &Tables,
+    table: &Table,
+    sink: &mut Numbered<'_>,
+    random: &mut StdRng,
+    mark: i64,
+) {
     const KEYS: i64 = 3;
     let key = random.random_range(0..KEYS);
     let row = |key: i64| Term::tuple([Term::from(key), Term::from(mark)]);
     let is_bag = table.kind().is_bag();
     let mut noting = table.noting(sink);
-    match random.random_range(0..20) {
+    match random.random_range(0..24) {
         0..=5 => noting.insert(row(key)).unwrap(),
         6..=9 if !is_bag => {
             let one = Term::from(1);
@@ -123,6 +129,20 @@ fn random_write(table: &Table, sink: &mut Numbered<'_>, random: &mut StdRng, mar
             }
         }
         18 => noting.init_table([row(key), row(key + 1)]).unwrap(),
+        20..=22 => {
+            let time = u64::try_from(mark).unwrap() + 1;
+            let update = if time.is_multiple_of(4) {
+                Update::Put(None)
+            } else {
+                Update::Put(Some(time))
+            };
+            noting.update_expiry(&key.into(), &mut |_| update).unwrap();
+        }
+        23 => {
+            for due in tables.due(u64::MAX, 2) {
+                tables.noting(sink).remove_due(&due);
+            }
+        }
         _ => noting.delete_all_objects().unwrap(),
     }
 }
@@ -154,7 +174,7 @@ fn numbers_drawn_in_the_sink_have_the_order_of_effect() {
             for write in 0..WRITES {
                 // Marks differ in all threads.
                 let mark = ((round * WRITES + write) * THREADS + number) * 1_000_000;
-                random_write(&table, &mut sink, &mut random, mark);
+                random_write(&tables, &table, &mut sink, &mut random, mark);
             }
             sink.effects
         };
@@ -230,5 +250,91 @@ fn what_is_seen_has_been_reported() {
                 assert!(seen == 0 || reported != 0 && reported < now, "{seen}");
             }
         });
+    }
+}
+
+/// Fails if a key that was removed and comes anew goes by its old time, because the time outlived
+/// the rows, or was looked at before the lock of the key was taken.
+#[test]
+fn a_key_that_comes_anew_does_not_go_by_its_old_time() {
+    const ROUNDS: i64 = 1_500;
+    for options in all_options() {
+        let tables = Tables::new();
+        let table = tables.create("t", options.clone()).unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let expirer = scope.spawn(|| {
+                let mut removed = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    for due in tables.due(1, 8) {
+                        thread::yield_now();
+                        removed += usize::from(tables.remove_due(&due));
+                    }
+                }
+                removed
+            });
+            let writers: Vec<_> = (0..2)
+                .map(|number| {
+                    let table = &table;
+                    scope.spawn(move || {
+                        let key = Term::from(number);
+                        for round in 0..ROUNDS {
+                            table.insert_row((number, round)).unwrap();
+                            let put = &mut |_| Update::Put(Some(1));
+                            table.update_expiry(&key, put).unwrap();
+                            match round % 3 {
+                                0 => thread::yield_now(),
+                                1 => table.delete_object(&(number, round).into()).unwrap(),
+                                _ => drop(table.take(&key).unwrap()),
+                            }
+                            table.delete_key(&key).unwrap();
+                            table.insert_row((number, -round)).unwrap();
+                            for _ in 0..3 {
+                                assert_eq!(table.expiry(&key), Ok(KeyExpiry::Never));
+                                assert_eq!(table.member(&key), Ok(true), "{round}");
+                                thread::yield_now();
+                            }
+                            table.delete_key(&key).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+            is_over.store(true, Ordering::SeqCst);
+            ended.into_iter().for_each(|ended| ended.unwrap());
+            assert!(expirer.join().unwrap() > 0, "nothing expired: {options:?}");
+        });
+    }
+}
+
+/// Fails if a write that began before the table had a first time does not forget that time with the
+/// key.
+#[test]
+fn the_first_time_of_a_table_goes_with_its_key() {
+    for round in 0..600 {
+        let tables = Tables::new();
+        let all = all_options();
+        let table = tables.create("t", all[round % all.len()].clone()).unwrap();
+        let key = Term::from(1);
+        table.insert_row((1, 1)).unwrap();
+        let ready = AtomicU64::new(0);
+        let meet = || {
+            ready.fetch_add(1, Ordering::SeqCst);
+            while ready.load(Ordering::SeqCst) < 2 {
+                std::hint::spin_loop();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                meet();
+                let put = &mut |_| Update::Put(Some(1));
+                table.update_expiry(&key, put).unwrap();
+            });
+            meet();
+            table.delete_key(&key).unwrap();
+        });
+        table.insert_row((1, 2)).unwrap();
+        assert_eq!(table.expiry(&key), Ok(KeyExpiry::Never), "round {round}");
+        assert!(tables.due(1, 1).is_empty());
     }
 }

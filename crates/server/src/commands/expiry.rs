@@ -211,12 +211,12 @@ pub(super) fn pexpiretime(context: &mut Context<'_>, arguments: Arguments<'_>) -
 }
 
 /// Milliseconds from now on.
-fn left(expiry: Expiry) -> u64 {
+pub(super) fn left(expiry: Expiry) -> u64 {
     expiry.millis().saturating_sub(Expiry::now().millis())
 }
 
 /// The nearest number of seconds.
-const fn seconds(millis: u64) -> u64 {
+pub(super) const fn seconds(millis: u64) -> u64 {
     (millis + 500) / 1000
 }
 

@@ -313,6 +313,33 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("ets.update_element", -4, ets::update_element, STORE_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.UPDATE_ELEMENT table key update [default]",
             "Replace elements of a row"),
+    Command::new("ets.expire", -4, ets::expire, STORE_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.EXPIRE table key seconds [NX | XX | GT | LT]",
+            "Let the rows with a key expire after some seconds"),
+    Command::new("ets.pexpire", -4, ets::pexpire, STORE_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.PEXPIRE table key milliseconds [NX | XX | GT | LT]",
+            "Let the rows with a key expire after some milliseconds"),
+    Command::new("ets.expireat", -4, ets::expireat, STORE_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.EXPIREAT table key unix-time-seconds [NX | XX | GT | LT]",
+            "Let the rows with a key expire at a time"),
+    Command::new("ets.pexpireat", -4, ets::pexpireat, STORE_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.PEXPIREAT table key unix-time-milliseconds [NX | XX | GT | LT]",
+            "Let the rows with a key expire at a time, in milliseconds"),
+    Command::new("ets.ttl", 3, ets::ttl, READ_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.TTL table key",
+            "The seconds until the rows with a key expire; -1 if they do not, -2 if there are none"),
+    Command::new("ets.pttl", 3, ets::pttl, READ_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.PTTL table key",
+            "The milliseconds until the rows with a key expire; -1 if they do not, -2 if there are none"),
+    Command::new("ets.expiretime", 3, ets::expiretime, READ_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.EXPIRETIME table key",
+            "When the rows with a key expire, in seconds since 1970; -1 if they do not, -2 if there are none"),
+    Command::new("ets.pexpiretime", 3, ets::pexpiretime, READ_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.PEXPIRETIME table key",
+            "When the rows with a key expire, in milliseconds since 1970; -1 if they do not, -2 if there are none"),
+    Command::new("ets.persist", 3, ets::persist, WRITE_FAST, &[], TABLE)
+        .docs("ets", "0.1.0", ONE, "ETS.PERSIST table key",
+            "Let the rows with a key stay"),
     Command::new("ets.first", 2, ets::first, READ_FAST, &[], TABLE)
         .docs("ets", "0.1.0", ONE, "ETS.FIRST table",
             "The first key"),

@@ -95,6 +95,14 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Stats,
+        "expired_table_keys",
+        "expired_table_keys",
+        COUNT,
+        "Keys of tables whose rows were removed because their time had come",
+        |now| Some(now.server.store.expired_table_keys().into()),
+    ),
+    one(
+        Section::Stats,
         "evicted_keys",
         "evicted_keys",
         COUNT,

@@ -363,6 +363,14 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Quotas,
+        "expiring_table_keys",
+        "expiring_table_keys",
+        NUMBER,
+        "Keys of tables whose rows expire",
+        |now| Some(now.server.store.tables().expiring_keys().into()),
+    ),
+    one(
+        Section::Quotas,
         "max_tables",
         "max_tables",
         NUMBER,

@@ -5,7 +5,7 @@ use super::format::{
     BLOCK, END, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, VERSIONED, block_head, head,
 };
 use crate::effects::mail::Mail;
-use crate::effects::record::Change;
+use crate::effects::record;
 use crate::effects::records;
 use crate::store::Store;
 use crate::tables::Table;
@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use tremula_log::Sequence;
-use tremula_table::table::effect::Effect;
+use tremula_table::table::effect::{Change, Effect};
 
 /// Tables that are looked up at once.
 const TABLES_AT_ONCE: usize = 64;
@@ -47,6 +47,7 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
         block: EntryBlock::default(),
         rows: EffectBlock::default(),
         ordered: EffectBlock::default(),
+        is_in_order: false,
         written: Written {
             entries: 0,
             bytes: 0,
@@ -87,6 +88,8 @@ struct Writing {
     rows: EffectBlock,
     /// What has to come before what is behind it.
     ordered: EffectBlock,
+    /// Whether the last effect is in `ordered`.
+    is_in_order: bool,
     written: Written,
 }
 
@@ -155,8 +158,14 @@ impl Writing {
 
     fn effect(&mut self, effect: &Effect<'_>) -> io::Result<()> {
         let (first, rest) = records(effect);
-        let is_in_order = effect.key().is_none() || !rest.is_empty();
-        let block = if is_in_order {
+        // The time of a key goes into the block of its rows, behind them.
+        if !matches!(effect.change, Change::Expiry { .. }) {
+            if self.rows.body().len() >= BLOCK || self.ordered.body().len() >= BLOCK {
+                self.end_tables()?;
+            }
+            self.is_in_order = effect.key().is_none() || !rest.is_empty();
+        }
+        let block = if self.is_in_order {
             &mut self.ordered
         } else {
             &mut self.rows
@@ -165,15 +174,12 @@ impl Writing {
         for record in rest {
             block.push(&record);
         }
-        if self.rows.body().len() >= BLOCK || self.ordered.body().len() >= BLOCK {
-            self.end_tables()?;
-        }
         Ok(())
     }
 
     fn mail(&mut self, mail: Mail) -> io::Result<()> {
         let mut record = Vec::new();
-        Change::Mail(mail).write(&mut record);
+        record::Change::Mail(mail).write(&mut record);
         self.ordered.push(&record);
         if self.ordered.body().len() >= BLOCK {
             self.end_mail()?;

@@ -11,6 +11,7 @@
 //! | `store/` | where rows are: the ordered engines, the hash map, how rows are kept |
 //! | `object` | insert, lookup, delete, take |
 //! | `counter`, `element` | update_counter, update_element |
+//! | `expiry`, `times` | keys whose rows expire |
 //! | `step`, `whole` | first and next; tab2list, foldl, init_table |
 //! | `select`, `search` | every function with a pattern or match specification; their one driver |
 //! | `continuation`, `traversal` | where a search in chunks goes on; a search in steps |
@@ -79,6 +80,7 @@ pub mod effect;
 mod element;
 mod engine;
 mod error;
+mod expiry;
 mod file;
 mod gate;
 mod info;
@@ -95,6 +97,7 @@ mod search;
 mod select;
 mod step;
 mod store;
+mod times;
 mod traversal;
 mod whole;
 
@@ -103,6 +106,7 @@ pub use counter::Increment;
 pub use engine::TableEngine;
 pub(crate) use error::Result;
 pub use error::{BadArgument, Problem};
+pub use expiry::{Due, KeyExpiry};
 pub use file::{ExtendedInfo, FileError, FileProblem, TabfileInfo};
 pub use info::{Info, InfoInSteps, Item};
 pub use noting::Noting;
@@ -120,7 +124,8 @@ use note::Notes;
 use registry::{Caller, table_reference};
 use row_sizes::RowSizes;
 use std::fmt;
-use store::{HashStore, Kept, Layout, Reported, Store};
+use store::{Garbage, HashStore, Kept, Layout, Reported, Store};
+use times::Times;
 use tremula_index::{Engine, Shape};
 use tremula_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use tremula_sync::{Arc, Mutex, ReadGuard, RwLock, StripedCounter};
@@ -168,6 +173,7 @@ struct Shared {
     /// counts the keys.
     rows: Option<StripedCounter>,
     row_sizes: RowSizes,
+    times: Times,
     fixations: Fixations,
     name: RwLock<Atom>,
     /// A thread that changes `access` holds this, too.
@@ -209,6 +215,7 @@ impl Shared {
             store: open_store(&options)?,
             rows: options.kind.is_bag().then(StripedCounter::new),
             row_sizes: RowSizes::new(),
+            times: Times::new(number, options.kind == Kind::OrderedSet, tables.agenda()),
             fixations: Fixations::default(),
             name: RwLock::new(name),
             heir: Mutex::new(None),
@@ -244,12 +251,13 @@ impl Shared {
     }
 
     /// Deletes the table: from this moment on the gate refuses every thread, and the name is free.
-    /// `None` if the table no longer existed; else the caller unlists it and drops the rows.
-    fn mark_deleted(&self, notes: &mut Notes<'_>) -> Option<Reported> {
+    /// `None` if the table no longer existed; else the caller unlists it, drops the rows, and frees
+    /// what is returned.
+    fn mark_deleted(&self, notes: &mut Notes<'_>) -> Option<(Reported, Garbage)> {
         let exclusive = self.gate.exclusive().ok()?;
         let reported = notes.change(self, Change::Deleted);
         exclusive.delete();
-        Some(reported)
+        Some((reported, self.times.take_all()))
     }
 
     /// Adds to the number of rows, if the store does not count them.

@@ -5,6 +5,7 @@ use super::error::Result;
 use super::gate::Exclusive;
 use super::registry::owner_pid;
 use super::store::{Kept, Layout, Note, Observer, Reported};
+use super::times::Times;
 use super::{Shared, Table};
 use crate::term::Term;
 use tremula_sync::thread::panicking;
@@ -17,11 +18,13 @@ pub(super) struct Notes<'s> {
     are_known: bool,
 }
 
-/// The sink of the changes of one table's rows.
+/// Those who have to know of the changes of one table's rows: the sink, and the times of the keys.
 pub(super) struct RowNotes<'n>(Option<OfTable<'n>>);
 
 struct OfTable<'n> {
-    sink: &'n mut dyn Sink,
+    sink: Option<&'n mut dyn Sink>,
+    /// If a key may have one.
+    times: Option<&'n Times>,
     layout: &'n Layout,
     table: u64,
 }
@@ -73,12 +76,20 @@ impl<'s> Notes<'s> {
         );
     }
 
-    /// For the changes of a table's rows.
+    /// For the changes of a table's rows. The caller holds the gate.
     #[inline]
     pub(super) fn rows_of<'n>(&'n mut self, shared: &'n Shared) -> RowNotes<'n> {
         self.check(shared);
-        RowNotes(self.sink.as_mut().map(|sink| OfTable {
-            sink: &mut **sink,
+        let times = shared.times.are_used().then_some(&shared.times);
+        if self.sink.is_none() && times.is_none() {
+            return RowNotes(None);
+        }
+        RowNotes(Some(OfTable {
+            sink: match &mut self.sink {
+                Some(sink) => Some(&mut **sink),
+                None => None,
+            },
+            times,
             layout: &shared.layout,
             table: shared.number,
         }))
@@ -138,8 +149,8 @@ impl Drop for Pending<'_, '_> {
 impl RowNotes<'_> {
     /// Whether there is a sink.
     #[inline]
-    pub(super) const fn is_anybody(&self) -> bool {
-        self.0.is_some()
+    pub(super) fn is_anybody(&self) -> bool {
+        self.0.as_ref().is_some_and(|of| of.sink.is_some())
     }
 
     #[inline]
@@ -153,29 +164,42 @@ impl RowNotes<'_> {
 
 impl OfTable<'_> {
     fn report(&mut self, change: Change<'_>) {
-        self.sink.effect(&Effect::new(self.table, change));
+        if let Some(sink) = &mut self.sink {
+            sink.effect(&Effect::new(self.table, change));
+        }
     }
 }
 
 impl Observer for OfTable<'_> {
     fn put(&mut self, key: &Term, kept: &Kept) {
-        let rows = Rows::kept(self.layout, key, kept);
-        self.sink
-            .effect(&Effect::new(self.table, Change::Rows(rows)));
+        self.report(Change::Rows(Rows::kept(self.layout, key, kept)));
     }
 
     fn added(&mut self, key: &Term, kept: &Kept, count: usize) {
+        if self.sink.is_none() {
+            return;
+        }
         let after = self.layout.count_rows(kept) - count;
         let rows = Rows::newest(self.layout, key, kept, count);
         let change = match after {
             0 => Change::Rows(rows),
             after => Change::Added { after, rows },
         };
-        self.sink.effect(&Effect::new(self.table, change));
+        self.report(change);
     }
 
     fn removed(&mut self, key: &Term) {
+        if let Some(times) = self.times {
+            times.set(key, None);
+        }
         self.report(Change::Removed(key));
+    }
+
+    fn expires(&mut self, key: &Term, time: Option<u64>) {
+        if let Some(times) = self.times {
+            times.set(key, time);
+        }
+        self.report(Change::Expiry { key, time });
     }
 }
 

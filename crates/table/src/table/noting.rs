@@ -24,6 +24,12 @@ pub struct Noting<'a, T> {
     notes: Notes<'a>,
 }
 
+impl<'a, T> Noting<'a, T> {
+    pub(super) const fn parts(&mut self) -> (&'a T, &mut Notes<'a>) {
+        (self.of, &mut self.notes)
+    }
+}
+
 impl Table {
     /// The table with writes that report to `sink` what they change.
     ///

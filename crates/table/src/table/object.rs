@@ -5,8 +5,9 @@ use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
 use super::note::{Notes, RowNotes};
 use super::options::{Heir, proper};
-use super::store::{Decision, Garbage};
+use super::store::{Decision, Garbage, Span};
 use super::{Kept, Kind, Right, Shared, Table, no_table};
+use crate::match_spec::KeyInterval;
 use crate::term::{Exact, IntoTerm, List, OutOfBounds, Term, Tuple};
 use std::collections::{HashMap, HashSet};
 
@@ -370,10 +371,18 @@ impl Shared {
         })
     }
 
+    /// Removes the rows of an interval of keys of an `ordered_set`, and returns how many. The caller
+    /// holds the gate exclusively.
+    pub(super) fn remove_interval(&self, notes: &mut Notes<'_>, interval: &KeyInterval) -> usize {
+        let reported = notes.change(self, Change::RangeRemoved(interval));
+        self.times.forget_range(interval);
+        self.store.remove_range(Span::from(interval), reported)
+    }
+
     /// Removes all rows, whose memory is still to be freed. The caller holds the gate exclusively.
     pub(super) fn clear(&self, notes: &mut Notes<'_>) -> Garbage {
         let reported = notes.change(self, Change::Cleared);
-        let garbage = self.store.clear(reported);
+        let garbage = self.times.take_all().and(self.store.clear(reported));
         self.row_sizes.forget();
         if let Some(rows) = &self.rows {
             rows.add(-rows.sum());

@@ -4,6 +4,7 @@ use super::effect::Change;
 use super::error::{BadArgument, Problem, Result};
 use super::note::Notes;
 use super::owner::{Member, Owner};
+use super::times::Agenda;
 use super::{Options, Shared, Table, Transfer, no_table};
 use crate::term::{Atom, Bounds, Pid, Reference, Term};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -65,6 +66,7 @@ pub(super) struct Registry {
     pub(super) listed: Mutex<Listed>,
     /// Where threads that hold the gate of a table shared make themselves visible.
     domain: Arc<LockDomain>,
+    agenda: Arc<Agenda>,
 }
 
 /// What changes together under one lock. A thread takes this lock before any lock of a table, never
@@ -142,6 +144,7 @@ impl Tables {
             must_report,
             listed: Mutex::default(),
             domain: Arc::new(LockDomain::new(StatisticsConfig::default())),
+            agenda: Arc::default(),
         }))
     }
 
@@ -446,13 +449,17 @@ impl Tables {
         }
         drop(listed);
         deliveries.into_iter().for_each(Delivery::send);
-        for (reported, shared) in deleted {
-            drop(shared.store.clear(reported));
+        for ((reported, times), shared) in deleted {
+            drop(times.and(shared.store.clear(reported)));
         }
     }
 
     pub(super) fn domain(&self) -> &Arc<LockDomain> {
         &self.0.domain
+    }
+
+    pub(super) fn agenda(&self) -> &Arc<Agenda> {
+        &self.0.agenda
     }
 }
 

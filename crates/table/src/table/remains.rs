@@ -88,13 +88,13 @@ impl Table {
 
     pub(super) fn remove_table(&self, notes: &mut Notes<'_>) -> Result<Remains> {
         self.check(super::Right::Write, "delete")?;
-        let Some(reported) = self.shared.mark_deleted(notes) else {
+        let Some((reported, times)) = self.shared.mark_deleted(notes) else {
             return Err(super::no_table("delete"));
         };
         self.tables.unlist(&self.shared);
         let garbage = self.shared.store.take_all(reported);
         Ok(Remains::of_table(
-            garbage.unwrap_or_default(),
+            times.and(garbage.unwrap_or_default()),
             Arc::clone(&self.shared),
         ))
     }

@@ -2,11 +2,9 @@
 //! picks.
 
 use super::continuation::{Chunk, Continuation};
-use super::effect::Change;
 use super::error::{BadArgument, Problem, Result};
 use super::note::Notes;
 use super::search::{Keys, Search};
-use super::store::Span;
 use super::traversal::Action;
 use super::{Kept, Kind, Table};
 use crate::match_spec::{KeyInterval, MatchSpec, Matcher, Returns};
@@ -318,10 +316,7 @@ impl Table {
         if !shared.row_sizes.are(size) {
             return Ok(None);
         }
-        let mut remove = |interval| {
-            let reported = step.notes().change(shared, Change::RangeRemoved(interval));
-            shared.store.remove_range(Span::from(interval), reported)
-        };
+        let mut remove = |interval| shared.remove_interval(step.notes(), interval);
         Ok(Some(intervals.iter().map(&mut remove).sum()))
     }
 

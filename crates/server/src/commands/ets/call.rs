@@ -247,12 +247,40 @@ pub(super) fn answer_in_slices(
     most: usize,
     run: impl FnOnce(&Call<'_>) -> Result<Progress, Failure>,
 ) -> Outcome {
-    let (command, server) = (context.command, context.server);
     if arguments.len() > most.saturating_add(1) {
-        return Err(Failure::arity(command));
+        return Err(Failure::arity(context.command));
     }
+    let Some(progress) = called(context, arguments.behind(1), run)? else {
+        return Ok(Next::Apart);
+    };
+    let format = context.session.ets.format;
+    let limit = context.server.live.max_output_buffer.bytes();
+    match progress {
+        Progress::Value(value) if value.heap_bytes() <= AT_ONCE => {
+            write(context.reply, format, &value, limit)?;
+            Ok(Next::Reply)
+        }
+        Progress::Value(value) => {
+            let state = State::Writing(Writing::new(value, format, limit));
+            begin(context, arguments, InSlices { state, format })
+        }
+        Progress::Slices(slices) => {
+            let state = State::Working(slices);
+            begin(context, arguments, InSlices { state, format })
+        }
+    }
+}
+
+/// Runs a call with these arguments, all of which are terms. `None` if it is to run on the thread
+/// apart.
+pub(super) fn called<R>(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    run: impl FnOnce(&Call<'_>) -> Result<R, Failure>,
+) -> Result<Option<R>, Failure> {
+    let (command, server) = (context.command, context.server);
     let function = command.name.strip_prefix("ets.").unwrap_or(command.name);
-    let given = arguments.skip(1);
+    let given = arguments.skip(0);
     let mut terms = Vec::with_capacity(given.len());
     let limits = context.session.ets.limits(server, context.client);
     for argument in given {
@@ -269,29 +297,12 @@ pub(super) fn answer_in_slices(
         has_written: Cell::new(false),
         terms,
     };
-    let progress = run(&call);
+    let result = run(&call);
     let has_written = call.has_written.get();
     context.session.has_written |= has_written;
-    let progress = match progress {
-        Err(Failure::Long) => return Ok(Next::Apart),
-        progress => progress?,
-    };
-    let format = context.session.ets.format;
-    match progress {
-        Progress::Value(value) if value.heap_bytes() <= AT_ONCE => {
-            let limit = server.live.max_output_buffer.bytes();
-            write(context.reply, format, &value, limit)?;
-            Ok(Next::Reply)
-        }
-        Progress::Value(value) => {
-            let limit = server.live.max_output_buffer.bytes();
-            let state = State::Writing(Writing::new(value, format, limit));
-            begin(context, arguments, InSlices { state, format })
-        }
-        Progress::Slices(slices) => {
-            let state = State::Working(slices);
-            begin(context, arguments, InSlices { state, format })
-        }
+    match result {
+        Err(Failure::Long) => Ok(None),
+        result => result.map(Some),
     }
 }
 

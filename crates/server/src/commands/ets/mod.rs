@@ -5,6 +5,7 @@
 //! | `call` | arguments as terms, the answer as text or in the external format, errors |
 //! | `whole` | commands about a table: making, naming, owning, ending one |
 //! | `rows` | rows by their keys, counters, steps |
+//! | `expiry` | keys whose rows expire |
 //! | `search` | match specifications and patterns, chunks |
 //! | `dry_run` | what a user may use, for `ACL DRYRUN` |
 //! | `writing` | terms in replies, large ones in slices |
@@ -16,6 +17,7 @@
 
 mod call;
 mod dry_run;
+mod expiry;
 mod file;
 mod rows;
 mod search;
@@ -28,6 +30,7 @@ use crate::resp::Arguments;
 use crate::server::Shared;
 use call::Format;
 pub(super) use dry_run::denial;
+pub(super) use expiry::*;
 pub(super) use file::*;
 pub(super) use rows::*;
 pub(super) use search::*;

@@ -6,7 +6,7 @@ use crate::match_spec::KeyInterval;
 use crate::table::note::Notes;
 use crate::table::registry::{FIRST_IMPOSSIBLE, owner_pid};
 use crate::table::restore::known;
-use crate::table::store::{Decision, Note, Span};
+use crate::table::store::{Decision, Note};
 use crate::table::{BadArgument, Heir, Kept, Kind, Options, Shared, Table, Tables};
 use crate::term::{Atom, OutOfBounds, Pid, Term};
 use std::ops::ControlFlow;
@@ -62,7 +62,7 @@ impl Tables {
     /// [describe](Table::describe) the tables at some later moment, each key at another if need be.
     /// Effects of a table that is not there do nothing: it has been deleted since.
     ///
-    /// Not kept are which callers have fixed a table, and what an owner had not received yet.
+    /// No key expires by that, whatever its time is. Not kept are which callers have fixed a table, and what an owner had not received yet.
     /// Owners come back by [`restore_owner`](Self::restore_owner). New tables and new owners get
     /// greater numbers than all that effects have named.
     ///
@@ -117,6 +117,7 @@ impl Tables {
                 shared.put_again(*after, rows)?;
             }
             Change::Removed(key) => shared.remove_again(key),
+            Change::Expiry { key, time } => shared.set_expiry_again(key, *time),
             Change::RangeRemoved(interval) => shared.remove_range_again(interval)?,
             Change::Cleared => shared.clear_again(),
             Change::Created {
@@ -131,9 +132,9 @@ impl Tables {
                 self.relist(shared, Some(*name), Some(owner));
             }
             Change::Deleted => {
-                if let Some(reported) = shared.mark_deleted(&mut Notes::known()) {
+                if let Some((reported, times)) = shared.mark_deleted(&mut Notes::known()) {
                     self.unlist(shared);
-                    drop(shared.store.clear(reported));
+                    drop(times.and(shared.store.clear(reported)));
                 }
             }
             Change::Renamed(name) => self.relist(shared, Some(*name), None),
@@ -218,7 +219,9 @@ impl Shared {
         let Ok(_guard) = self.gate.shared() else {
             return;
         };
-        if let Some(kept) = self.store.remove(key, Note::nobody()) {
+        let mut notes = Notes::known();
+        let mut of_rows = notes.rows_of(self);
+        if let Some(kept) = self.store.remove(key, of_rows.note()) {
             self.count(-(self.layout.count_rows(&kept) as isize));
         }
     }
@@ -227,8 +230,7 @@ impl Shared {
         let is_ordered = self.options.kind == Kind::OrderedSet;
         self.wants(is_ordered, "an interval of keys")?;
         if let Ok(_exclusive) = self.gate.exclusive() {
-            let reported = Notes::known().change(self, Change::RangeRemoved(interval));
-            self.store.remove_range(Span::from(interval), reported);
+            self.remove_interval(&mut Notes::known(), interval);
         }
         Ok(())
     }
@@ -275,7 +277,12 @@ impl Table {
         }
         // A table that is deleted meanwhile has no more rows.
         let _ = self.each_entry(Direction::Ascending, &mut |key, kept| {
-            visit(Change::Rows(Rows::kept(&shared.layout, key, kept)))
+            visit(Change::Rows(Rows::kept(&shared.layout, key, kept)))?;
+            // If the key has gone and come since, an effect that comes later says so.
+            let time = shared.times.get(key);
+            time.map_or(ControlFlow::Continue(()), |_| {
+                visit(Change::Expiry { key, time })
+            })
         });
     }
 }

@@ -15,6 +15,7 @@
 //!  9 owner      owner
 //! 10 heir       {Owner, Data} or []
 //! 11 access     access
+//! 12 expiry     time or 0 for never, key
 //! ```
 //!
 //! Numbers are of 1 to 10 bytes with 7 bits each, the lowest first; a byte of 128 or more is not
@@ -39,6 +40,7 @@ const RENAMED: u8 = 8;
 const OWNER: u8 = 9;
 const HEIR: u8 = 10;
 const ACCESS: u8 = 11;
+const EXPIRY: u8 = 12;
 
 /// The bits of a number in one byte.
 const BITS: u32 = 7;
@@ -130,6 +132,11 @@ impl Effect<'_> {
             }
             Change::Removed(key) => {
                 begin(REMOVED);
+                key.append_etf(out)
+            }
+            Change::Expiry { key, time } => {
+                begin(EXPIRY);
+                number(time.unwrap_or(0), out);
                 key.append_etf(out)
             }
             Change::RangeRemoved(interval) => {
@@ -230,7 +237,7 @@ impl Subject {
         let kind = reader.kind()?;
         let table = reader.number()?;
         Ok(match kind {
-            ROWS | ADDED | REMOVED => Self::Key(table),
+            ROWS | ADDED | REMOVED | EXPIRY => Self::Key(table),
             _ => Self::Table(table),
         })
     }
@@ -280,7 +287,7 @@ impl<'a> Reader<'a> {
 
     fn kind(&mut self) -> Result<u8, EffectError> {
         let kind = self.byte()?;
-        if !(ROWS..=ACCESS).contains(&kind) {
+        if !(ROWS..=EXPIRY).contains(&kind) {
             return Err(error(0, EffectProblem::Kind(kind)));
         }
         Ok(kind)
@@ -382,6 +389,10 @@ impl<'a> Reader<'a> {
                 _ => None,
             })?),
             HEIR => OwnedChange::Heir(self.read("an heir", heir)?),
+            EXPIRY => OwnedChange::Expiry {
+                time: Some(self.number()?).filter(|time| *time > 0),
+                key: self.term()?,
+            },
             _ => OwnedChange::Access(self.read("an access", |term| match term {
                 Term::Atom(atom) => Access::of_atom(*atom),
                 _ => None,

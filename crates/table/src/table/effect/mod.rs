@@ -73,8 +73,16 @@ pub enum Change<'a> {
         /// The new rows.
         rows: Rows<'a>,
     },
-    /// This key has no rows now.
+    /// This key has no rows now, and no time.
     Removed(&'a Term),
+    /// The rows of this key expire at this time, in milliseconds since 1970 began, or never: if it
+    /// has rows.
+    Expiry {
+        /// The key.
+        key: &'a Term,
+        /// Its time, which is not 0.
+        time: Option<u64>,
+    },
     /// No key in this interval has rows now: what
     /// [`select_delete`](super::Table::select_delete) of a whole range does.
     RangeRemoved(&'a KeyInterval),
@@ -115,7 +123,7 @@ impl<'a> Effect<'a> {
     pub fn key(&self) -> Option<&Term> {
         match &self.change {
             Change::Rows(rows) | Change::Added { rows, .. } => Some(rows.key()),
-            Change::Removed(key) => Some(key),
+            Change::Removed(key) | Change::Expiry { key, .. } => Some(key),
             _ => None,
         }
     }

@@ -19,6 +19,7 @@ pub(super) enum OwnedChange {
     Rows(OwnedRows),
     Added { after: usize, rows: OwnedRows },
     Removed(Term),
+    Expiry { key: Term, time: Option<u64> },
     RangeRemoved(KeyInterval),
     Cleared,
     Created(Box<Created>),
@@ -68,6 +69,7 @@ impl OwnedEffect {
                 rows: rows.borrow(),
             },
             OwnedChange::Removed(key) => Change::Removed(key),
+            OwnedChange::Expiry { key, time } => Change::Expiry { key, time: *time },
             OwnedChange::RangeRemoved(interval) => Change::RangeRemoved(interval),
             OwnedChange::Cleared => Change::Cleared,
             OwnedChange::Created(created) => Change::Created {
@@ -95,6 +97,10 @@ impl From<&Effect<'_>> for OwnedEffect {
                 rows: OwnedRows::of(rows),
             },
             Change::Removed(key) => OwnedChange::Removed((*key).clone()),
+            Change::Expiry { key, time } => OwnedChange::Expiry {
+                key: (*key).clone(),
+                time: *time,
+            },
             Change::RangeRemoved(interval) => OwnedChange::RangeRemoved((*interval).clone()),
             Change::Cleared => OwnedChange::Cleared,
             Change::Created {

@@ -410,7 +410,7 @@ impl Store for HashStore {
                     Decision::Put(kept) | Decision::Add(kept, _) => {
                         Some(mem::replace(&mut slot.kept, kept))
                     }
-                    Decision::Keep => None,
+                    Decision::Keep | Decision::Expire(_) => None,
                     Decision::Remove => {
                         let removed = shard.remove(sought);
                         self.len.add(-1);

@@ -8,7 +8,7 @@ use tremula_index::key::KeyHead;
 /// A key of an ordered engine: a term, or a bound of a search. The engines keep its head beside it
 /// ([`KeptHead`]), so that most comparisons do not touch it.
 #[derive(Clone)]
-pub(super) enum OrderedKey {
+pub(in super::super) enum OrderedKey {
     Key(Term),
     /// An end of a range. Never stored.
     Bound(Box<KeyBound>),
@@ -17,13 +17,13 @@ pub(super) enum OrderedKey {
 const _: () = assert!(size_of::<OrderedKey>() == size_of::<Term>());
 
 impl OrderedKey {
-    pub(super) fn bound(bound: &KeyBound) -> Self {
+    pub(in super::super) fn bound(bound: &KeyBound) -> Self {
         Self::Bound(Box::new(bound.clone()))
     }
 
     /// The term of a stored key.
     #[inline]
-    pub(super) fn term(&self) -> &Term {
+    pub(in super::super) fn term(&self) -> &Term {
         match self {
             Self::Key(term) => term,
             Self::Bound(bound) => unreachable!("{bound:?} is stored as a key"),

@@ -10,6 +10,7 @@ mod ordered;
 
 pub(super) use hashed::HashStore;
 pub(super) use kept::{Kept, Layout};
+pub(super) use key::OrderedKey;
 pub(super) use ordered::open;
 
 use crate::match_spec::{KeyBound, KeyInterval};
@@ -32,6 +33,9 @@ pub(super) trait Observer {
 
     /// The store had `key`, and no longer has it.
     fn removed(&mut self, key: &Term);
+
+    /// The store has `key`, which expires at this time from now on, or never.
+    fn expires(&mut self, key: &Term, time: Option<u64>);
 }
 
 /// The observer of a write of one key, or nobody. Every write of a store takes one of these or a
@@ -70,7 +74,8 @@ impl<'n> Note<'n> {
             Decision::Put(kept) => observer.put(key, kept),
             Decision::Add(kept, count) => observer.added(key, kept, *count),
             Decision::Remove if is_there => observer.removed(key),
-            Decision::Remove | Decision::Keep => {}
+            Decision::Expire(time) if is_there => observer.expires(key, *time),
+            Decision::Remove | Decision::Expire(_) | Decision::Keep => {}
         }
     }
 }
@@ -96,6 +101,8 @@ pub(super) enum Decision {
     Keep,
     /// Remove the entry, if there is one.
     Remove,
+    /// Leave the entry as it is. The observer gets to know that it expires at this time, or never.
+    Expire(Option<u64>),
 }
 
 /// Entries that have been taken out of a store, and whose memory is still to be freed.
@@ -106,8 +113,17 @@ pub(super) struct Garbage {
 }
 
 impl Garbage {
-    fn add<E: Send + 'static>(&mut self, entries: Vec<E>) {
+    pub(super) fn add<E>(&mut self, entries: E)
+    where
+        E: IntoIterator<IntoIter: Send + 'static, Item: 'static>,
+    {
         self.parts.push(Box::new(entries.into_iter().map(drop)));
+    }
+
+    /// This and that.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.parts.extend(other.parts);
+        self
     }
 
     /// Frees entries until `may_go_on` returns false after one. Returns whether all are freed.

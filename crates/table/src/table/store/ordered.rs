@@ -95,7 +95,7 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
             }
             match decision {
                 Decision::Put(kept) | Decision::Add(kept, _) => Update::Put(kept),
-                Decision::Keep => Update::Keep,
+                Decision::Keep | Decision::Expire(_) => Update::Keep,
                 Decision::Remove => Update::Remove,
             }
         })
