@@ -1,4 +1,5 @@
-//! Versions in snapshots: of this format and of older ones, with the log on top.
+//! Versions, and times of the keys of tables, in snapshots: of this format and of older ones, with
+//! the log on top.
 
 use super::format::{END, ENTRIES, EXPIRING, block_head, head};
 use super::{load, replay, write};
@@ -8,9 +9,11 @@ use crate::{
     Strategy as Shards, Update, Value, Version,
 };
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 use std::path::Path;
 use tremula_log::{Log, MemoryLog, Sequence};
 use tremula_sync::system::Arc;
+use tremula_table::{BadArgument, Kind, Options};
 
 const THREADS: usize = 2;
 
@@ -162,4 +165,71 @@ fn older_formats_are_read_and_have_the_last_version_before_them() {
             assert_eq!(contents(&store), expected, "format {format}");
         }
     }
+}
+
+/// What the tables of a store are, as effects that make them.
+fn tables(store: &Store) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for table in store.tables().made_after(None, usize::MAX) {
+        let before = all.len();
+        table.describe(&mut |effect| {
+            let mut bytes = Vec::new();
+            effect.encode(&mut bytes).expect("short terms");
+            all.push(bytes);
+            ControlFlow::Continue(())
+        });
+        all[before..].sort();
+    }
+    all
+}
+
+/// Fails if a time is loaded before the rows of its key, on another thread: in a block of another
+/// kind, or in the next one. Rows of a key that take several records, and those of many blocks.
+#[test]
+fn the_time_of_a_key_lies_behind_its_rows() {
+    const KEYS: i64 = 6_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("snapshot");
+    let store = Store::made(&config(), false).expect("a store");
+    let made = store.commit(|effects| {
+        let bags = Options::new().kind(Kind::DuplicateBag);
+        let table = store.tables().create(effects, "t", bags)?;
+        for key in 0..KEYS {
+            let rows = if key % 50 == 0 { 30 } else { 1 };
+            let rows = (0..rows).map(|number| (key, number, "some text to fill the blocks"));
+            table.noting(effects).insert_rows(rows)?;
+            let expiry = Expiry::from_millis(1 + key as u64);
+            if key % 7 != 0 {
+                let put = &mut |_| Update::Put(expiry);
+                assert!(table.update_expiry(effects, &key.into(), put)?);
+            }
+        }
+        Ok::<_, BadArgument>(table)
+    });
+    let table = made.expect("there is no log").expect("rows");
+    write(&store, Sequence::FIRST, &path).expect("a snapshot");
+    let expected = tables(&store);
+    let expiring = table.expiring_keys();
+    assert_eq!(expiring as i64, KEYS - 1 - (KEYS - 1) / 7);
+    for round in 0..5 {
+        let again = Store::made(&config(), true).expect("a store");
+        load(&again, &path, 4, &mut |_| ()).expect("it is whole");
+        assert_eq!(again.tables().expiring_keys(), expiring, "round {round}");
+        assert!(tables(&again) == expected, "round {round}");
+    }
+    // Without times it is what format 4 was.
+    for key in 0..KEYS {
+        let put = &mut |_| Update::Put(None);
+        let set = store.commit(|effects| table.update_expiry(effects, &key.into(), put));
+        set.expect("there is no log").expect("a table");
+    }
+    write(&store, Sequence::FIRST, &path).expect("a snapshot");
+    let mut bytes = std::fs::read(&path).expect("a file");
+    bytes[8..12].copy_from_slice(&4_u32.to_le_bytes());
+    let sum = crc32c::crc32c(&bytes[..20]);
+    bytes[20..24].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&path, bytes).expect("a file");
+    let again = Store::made(&config(), true).expect("a store");
+    load(&again, &path, 4, &mut |_| ()).expect("it is whole");
+    assert!(tables(&again) == tables(&store));
 }

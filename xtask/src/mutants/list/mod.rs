@@ -37,6 +37,7 @@ mod store_versions;
 mod sync;
 mod table;
 mod table_effects;
+mod table_expiry;
 mod table_match_spec;
 mod transactions;
 mod xtask;
@@ -120,6 +121,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         sync::MUTANTS,
         table::MUTANTS,
         table_effects::MUTANTS,
+        table_expiry::MUTANTS,
         table_match_spec::MUTANTS,
         xtask::MUTANTS,
     ];
