@@ -248,8 +248,8 @@ fn seen(client: &mut Connection) -> Vec<String> {
     all
 }
 
-/// Fails if a kill or an end loses a time, brings one back, or brings back rows that had expired; or
-/// if what expires while no server runs stays.
+/// Fails if a kill or an end loses a time, brings one back, or brings back rows that had expired;
+/// or if what expires while no server runs stays.
 #[test]
 fn times_are_there_after_kills_with_a_snapshot_and_without() {
     let directory = tempfile::tempdir().expect("a directory");

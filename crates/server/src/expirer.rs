@@ -9,8 +9,8 @@ use tokio::time::MissedTickBehavior;
 /// How often keys are looked for whose time has come.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Keys of a database, or of tables, that are removed before others on this thread have their turn: some tens of
-/// microseconds.
+/// Keys of a database, or of tables, that are removed before others on this thread have their turn:
+/// some tens of microseconds.
 const SLICE: usize = 64;
 
 /// Removes keys for as long as the server runs.

@@ -140,12 +140,12 @@ impl Table {
         self.0.noting(effects)
     }
 
-    /// Shows the time at which the rows of a key expire, if there is one, to `decide`, if the key has
-    /// rows, and carries out what it decides: another time or none, or the removal of the rows. One
-    /// step. Returns whether the key had rows.
+    /// Shows the time at which the rows of a key expire, if there is one, to `decide`, if the key
+    /// has rows, and carries out what it decides: another time or none, or the removal of the rows.
+    /// One step. Returns whether the key had rows.
     ///
-    /// A time belongs to the key: it stays when rows are replaced, and ends with the last row of the
-    /// key, so that a key that comes anew has none. The rows are seen until
+    /// A time belongs to the key: it stays when rows are replaced, and ends with the last row of
+    /// the key, so that a key that comes anew has none. The rows are seen until
     /// [`Store::expire`](crate::Store::expire) removes them, which it does not before the time. The
     /// log has the time, and the removal as it has others.
     ///

@@ -34,8 +34,8 @@ impl Table {
     /// One [step](super#consistency). Returns whether the key had rows.
     ///
     /// A time is in milliseconds since 1970 began; 0 counts as 1. It belongs to the key, not to one
-    /// of its rows: it stays when rows are replaced, or come and go in a bag, and ends with the last
-    /// row, however that goes. So a key that comes anew has no time. Files of
+    /// of its rows: it stays when rows are replaced, or come and go in a bag, and ends with the
+    /// last row, however that goes. So a key that comes anew has no time. Files of
     /// [`tab2file`](Self::tab2file) do not have the times.
     ///
     /// The table does not look at the clock: the rows stay, and are seen, until somebody removes

@@ -371,8 +371,8 @@ impl Shared {
         })
     }
 
-    /// Removes the rows of an interval of keys of an `ordered_set`, and returns how many. The caller
-    /// holds the gate exclusively.
+    /// Removes the rows of an interval of keys of an `ordered_set`, and returns how many. The
+    /// caller holds the gate exclusively.
     pub(super) fn remove_interval(&self, notes: &mut Notes<'_>, interval: &KeyInterval) -> usize {
         let reported = notes.change(self, Change::RangeRemoved(interval));
         self.times.forget_range(interval);

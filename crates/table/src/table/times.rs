@@ -215,8 +215,8 @@ impl Times {
         }
     }
 
-    /// Forgets all times. The caller holds the gate exclusively, or has deleted the table. O(1); the
-    /// memory is still to be freed.
+    /// Forgets all times. The caller holds the gate exclusively, or has deleted the table. O(1);
+    /// the memory is still to be freed.
     pub(super) fn take_all(&self) -> Garbage {
         let mut garbage = Garbage::default();
         if self.are_used() {
@@ -243,8 +243,8 @@ impl Times {
         due.take(most).collect()
     }
 
-    /// Checks invariants 2 and 3, and that `has_rows` says so of each key (1). Nobody uses the table
-    /// meanwhile.
+    /// Checks invariants 2 and 3, and that `has_rows` says so of each key (1). Nobody uses the
+    /// table meanwhile.
     #[cfg(test)]
     pub(super) fn check(&self, has_rows: impl Fn(&Term) -> bool) {
         let noted = self.noted.lock();

@@ -62,9 +62,10 @@ impl Tables {
     /// [describe](Table::describe) the tables at some later moment, each key at another if need be.
     /// Effects of a table that is not there do nothing: it has been deleted since.
     ///
-    /// No key expires by that, whatever its time is. Not kept are which callers have fixed a table, and what an owner had not received yet.
-    /// Owners come back by [`restore_owner`](Self::restore_owner). New tables and new owners get
-    /// greater numbers than all that effects have named.
+    /// No key expires by that, whatever its time is. Not kept are which callers have fixed a table,
+    /// and what an owner had not received yet. Owners come back by
+    /// [`restore_owner`](Self::restore_owner). New tables and new owners get greater numbers than
+    /// all that effects have named.
     ///
     /// Several threads may apply effects at once, if those of each key, and those of whole tables
     /// with regard to all others, keep their order. O(1) tables and keys; in a bag O(rows of the
