@@ -377,7 +377,7 @@ mod tests {
                 assert_eq!(found, times, "{due:?} of {wanted:?} at {now}");
                 for due in due {
                     let key = due.key.clone();
-                    let key = (0..KEYS).find(|its| Term::from(*its) == key).unwrap();
+                    let key = (0..KEYS).find(|its| key == *its).unwrap();
                     assert!(tables.remove_due(&due));
                     assert!(!tables.remove_due(&due), "it is gone");
                     model.remove(&key);
