@@ -56,7 +56,11 @@ impl Store {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Self, Recovered), OpenError> {
         engines::check_logged(config.engine)?;
-        let threads = thread::available_parallelism().map_or(1, usize::from);
+        // The model checkers know no thread of the system.
+        let threads = match thread::available_parallelism() {
+            Ok(threads) if !cfg!(any(loom, shuttle)) => threads.get(),
+            _ => 1,
+        };
         let mut damaged = Vec::new();
         let mut snapshot = None;
         let config = &bounded(config);

@@ -41,7 +41,8 @@ pub(crate) fn replay(
     };
     let count = thread::scope(|scope| {
         let mut senders: Vec<SyncSender<Entry>> = Vec::new();
-        for number in 0..threads {
+        // A single thread is this one.
+        for number in (0..threads).filter(|_| threads > 1) {
             let (sender, receiver) = sync_channel(AHEAD);
             senders.push(sender);
             let shared = &shared;
@@ -55,6 +56,9 @@ pub(crate) fn replay(
             for sender in &senders {
                 // Every thread takes what comes until the end.
                 let _ = sender.send(entry.clone());
+            }
+            if threads == 1 {
+                shared.apply_batch(0, &entry);
             }
             progress(last);
         }
@@ -77,21 +81,25 @@ struct Replaying<'a> {
 impl Replaying<'_> {
     fn apply_all(&self, number: usize, entries: &Receiver<Entry>) {
         for entry in entries {
-            let first = entry.first().get();
-            for (sequence, record) in (first..).zip(entry.records()) {
-                // A batch may have begun before the snapshot did.
-                if sequence < self.from.get() {
-                    continue;
-                }
-                let applied = Record::read(record)
-                    .map_err(|source| RecoverError::Record { sequence, source })
-                    .and_then(|record| self.apply_own(number, sequence, &record));
-                if let Err(error) = applied
-                    && let Ok(mut failed) = self.failed.lock()
-                {
-                    // Every thread goes on to the end, so that no other waits for it in vain.
-                    failed.get_or_insert(error);
-                }
+            self.apply_batch(number, &entry);
+        }
+    }
+
+    fn apply_batch(&self, number: usize, entry: &Entry) {
+        let first = entry.first().get();
+        for (sequence, record) in (first..).zip(entry.records()) {
+            // A batch may have begun before the snapshot did.
+            if sequence < self.from.get() {
+                continue;
+            }
+            let applied = Record::read(record)
+                .map_err(|source| RecoverError::Record { sequence, source })
+                .and_then(|record| self.apply_own(number, sequence, &record));
+            if let Err(error) = applied
+                && let Ok(mut failed) = self.failed.lock()
+            {
+                // Every thread goes on to the end, so that no other waits for it in vain.
+                failed.get_or_insert(error);
             }
         }
     }

@@ -30,6 +30,7 @@ mod store;
 mod store_copies;
 mod store_expiry;
 mod store_follow;
+mod store_journal;
 mod store_past;
 mod store_steps;
 mod store_tables;
@@ -115,6 +116,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         store_steps::MUTANTS,
         transactions::MUTANTS,
         store_follow::MUTANTS,
+        store_journal::MUTANTS,
         store_past::MUTANTS,
         store_tables::MUTANTS,
         store_versions::MUTANTS,
