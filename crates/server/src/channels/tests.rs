@@ -160,14 +160,28 @@ async fn all_subscribers_see_one_order() {
 async fn see_one_order(other_kind: Kind, other_name: &str) {
     const SENDERS: usize = 3;
     const EACH: usize = 3000;
+    const BESIDE: usize = 30;
     let channels = Arc::new(Channels::default());
     let limits = ChannelLimits::default();
-    let [first, second, passing] = outboxes().await;
+    let [first, second, passing, beside] = outboxes().await;
     let owns = [first, second];
     let stay = owns.each_ref().map(|own| channels.subscriber(own.share()));
     stay[0].join(Kind::Channel, b"c", &limits).expect("room");
     let other = stay[1].join(other_kind, other_name.as_bytes(), &limits);
     other.expect("room");
+    // A message is compared with these before the other's pattern. So it is long on its way from
+    // the one to the other, and another overtakes it there if they are not kept in order.
+    let beside = channels.subscriber(beside.share());
+    let count = if other_kind == Kind::Pattern {
+        BESIDE
+    } else {
+        0
+    };
+    for number in 0..count {
+        let pattern = format!("*{number:03}*x*y*z");
+        let joined = beside.join(Kind::Pattern, pattern.as_bytes(), &limits);
+        joined.expect("room");
+    }
     thread::scope(|scope| {
         for sender in 0..SENDERS {
             let channels = &channels;
