@@ -7,8 +7,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use tremula_log::{Log, MemoryLog};
 use tremula_store::{
-    Database, Direction, Engine, EvictionSettings, Expiry, Folder, Key, KeyRange, Policy, Store,
-    StoreConfig, Update, Value, served_engines,
+    Database, Direction, Effects, Engine, EvictionSettings, Expiry, Folder, Key, KeyRange, Policy,
+    Store, StoreConfig, Update, Value, served_engines,
 };
 
 /// When a key expires: long ago, in the far future, or never.
@@ -406,5 +406,42 @@ fn volatile_policies_take_only_keys_that_expire() {
         assert!(!store.evict_one(), "{policy}");
         let left = store.database(0).len() + store.database(1).len();
         assert_eq!(left, 66, "{policy}");
+    }
+}
+
+/// Candidates for eviction are kept from one look to the next. One that persists meanwhile stays.
+#[test]
+fn volatile_policies_leave_keys_that_persist() {
+    const KEYS: u8 = 4;
+    for policy in Policy::ALL
+        .into_iter()
+        .filter(|policy| policy.name().starts_with("volatile"))
+    {
+        let eviction = EvictionSettings {
+            policy,
+            samples: 5,
+            places: 1024,
+        };
+        let config = StoreConfig::new(Engine::Aspen).eviction(Some(eviction));
+        let store = Store::new(&config).expect("a store");
+        let database = store.database(0);
+        for number in 0..KEYS {
+            let value = value(3, Time::Future(number));
+            let inserted = store.commit(|effects| database.insert(effects, key(number), value));
+            inserted.expect("no log");
+        }
+        assert!(store.evict_one(), "{policy}");
+        let left: Vec<u8> = (0..KEYS)
+            .filter(|number| database.contains_key(&key(*number)))
+            .collect();
+        assert_eq!(left.len(), usize::from(KEYS) - 1, "{policy}");
+        for number in &left {
+            let persist = |effects: &mut Effects<'_>| {
+                database.update_expiry(effects, key(*number), &mut |_| Update::Put(None))
+            };
+            store.commit(persist).expect("no log");
+        }
+        assert!(!store.evict_one(), "{policy}");
+        assert_eq!(database.len(), left.len(), "{policy}");
     }
 }
