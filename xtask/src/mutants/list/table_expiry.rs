@@ -72,15 +72,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "table_first_time_beside_writers",
-        file: "crates/table/src/table/expiry.rs",
-        original: "            let _exclusive = self.enter_exclusive(FUNCTION)?;\n",
-        replacement: "",
-        why: "A write that has seen a table without times removes a key, whose first time stays.",
-        checker: threads("the_first_time_of_a_table"),
-        hangs: false,
-    },
-    Mutant {
         name: "table_expiry_is_not_logged",
         file: "crates/table/src/table/expiry.rs",
         original: "        due.shared.expire(notes, &due.key, due.time)\n",
