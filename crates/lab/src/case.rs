@@ -24,6 +24,8 @@ pub enum ContestantKind {
     Servers,
     /// Servers with one thread, whose clients attack each other.
     Attacked,
+    /// Servers whose keys expire, and are all reported when they do.
+    Expiring,
 }
 
 impl ContestantKind {
@@ -35,7 +37,7 @@ impl ContestantKind {
             Self::Channels => "channel",
             Self::Shards => "cache in shards",
             Self::Counters => "counter",
-            Self::Servers | Self::Attacked => "server",
+            Self::Servers | Self::Attacked | Self::Expiring => "server",
         }
     }
 
@@ -49,6 +51,7 @@ impl ContestantKind {
             Self::Rows => "of rows",
             Self::Sequential => "for one thread",
             Self::Attacked => "that has the commands of the attacks",
+            Self::Expiring => "whose reports of expired keys are measured",
             _ => "of keys and values that threads share",
         };
         format!("it is no {} {of}", other.noun())

@@ -527,6 +527,20 @@ const SUITE: &[Entry] = &[
         huge: &[],
     },
     Entry {
+        experiment: "expiry",
+        quick: &[Setup {
+            threads: &[2],
+            keys: Some(10_000),
+            ..QUICK
+        }],
+        full: &[Setup {
+            threads: &[4],
+            milliseconds: 2000,
+            ..FULL
+        }],
+        huge: &[],
+    },
+    Entry {
         experiment: "redis",
         quick: &[Setup {
             threads: &[50],

@@ -42,6 +42,7 @@ pub(super) fn list() -> String {
         ("engines of counter_scaling", ContestantKind::Counters),
         ("engines of redis", ContestantKind::Servers),
         ("engines of beside_attackers", ContestantKind::Attacked),
+        ("engines of expiry", ContestantKind::Expiring),
     ] {
         text += &format!("\n{heading}\n");
         text += &list_contestants(kind);

@@ -8,8 +8,8 @@ use crate::{
     measure::Sample,
     memory::FillCommand,
     workload::{
-        AttackJob, CounterJob, Job, RedisJob, RowJob, SequentialWork, ShardCacheJob, SignalsJob,
-        TableJob,
+        AttackJob, CounterJob, ExpiryJob, Job, RedisJob, RowJob, SequentialWork, ShardCacheJob,
+        SignalsJob, TableJob,
     },
 };
 use std::{env, fmt};
@@ -155,6 +155,8 @@ pub enum Contestant {
     Server(Box<dyn Measures<RedisJob>>),
     /// For experiments of [`ContestantKind::Attacked`].
     Attacked(Box<dyn Measures<AttackJob>>),
+    /// For experiments of [`ContestantKind::Expiring`].
+    Expiring(Box<dyn Measures<ExpiryJob>>),
 }
 
 impl Contestant {
@@ -173,6 +175,7 @@ impl Contestant {
             (Self::Counter(counter), Job::Counter(job)) => counter.measure(job),
             (Self::Server(server), Job::Redis(job)) => server.measure(job),
             (Self::Attacked(server), Job::Attack(job)) => server.measure(job),
+            (Self::Expiring(server), Job::Expiry(job)) => server.measure(job),
             _ => Err(LabError::Unavailable {
                 engine: self.started().name(),
                 missing: "it was started for work of another kind",
@@ -191,6 +194,7 @@ impl Contestant {
             Self::Counter(counter) => &mut **counter,
             Self::Server(server) => &mut **server,
             Self::Attacked(server) => &mut **server,
+            Self::Expiring(server) => &mut **server,
         }
     }
 }

@@ -8,6 +8,7 @@ mod counter_scaling;
 mod ets_bench;
 mod ets_throughput;
 mod experiment;
+mod expiry;
 mod high_contention;
 mod insert_disjoint_ranges;
 mod long_scan;
@@ -29,7 +30,7 @@ use crate::LabError;
 use experiment::{chosen, each_thread_count, threads};
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 20] = [
+pub const ALL: [&dyn Experiment; 21] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -50,6 +51,7 @@ pub const ALL: [&dyn Experiment; 20] = [
     &counter_scaling::CounterScaling,
     &redis::Redis,
     &beside_attackers::BesideAttackers,
+    &expiry::Expiry,
 ];
 
 /// The experiment of this name.

@@ -1,8 +1,9 @@
 //! What one contestant does in one measurement.
 
 use super::{
-    AdaptationJob, AttackJob, CounterJob, EtsBenchJob, EtsJob, LongScanJob, MixJob, RangeUpdateJob,
-    RedisJob, RemoveJob, SequentialJob, ShardCacheJob, SignalsJob, SnapshotJob, YcsbJob,
+    AdaptationJob, AttackJob, CounterJob, EtsBenchJob, EtsJob, ExpiryJob, LongScanJob, MixJob,
+    RangeUpdateJob, RedisJob, RemoveJob, SequentialJob, ShardCacheJob, SignalsJob, SnapshotJob,
+    YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -23,6 +24,8 @@ pub enum Job {
     Redis(RedisJob),
     /// Serve a client while others attack it.
     Attack(AttackJob),
+    /// Let keys expire.
+    Expiry(ExpiryJob),
     /// Add to one counter, and read it, until the time is up.
     Counter(CounterJob),
     /// Append to a cache in shards, or get from it, until the time is up.
@@ -85,6 +88,7 @@ impl Job {
             Self::Signals(job) => job.message.bytes() as f64,
             Self::Redis(_) => RedisJob::KEY_BYTES as f64,
             Self::Attack(_) => AttackJob::KEY_BYTES as f64,
+            Self::Expiry(_) => ExpiryJob::KEY_BYTES as f64,
         }
     }
 }

@@ -7,6 +7,7 @@ mod attack;
 mod counter;
 mod ets;
 mod ets_bench;
+mod expiry;
 mod job;
 mod long_scan;
 mod mix;
@@ -26,6 +27,7 @@ pub use attack::{Attack, AttackJob};
 pub use counter::{CounterJob, CounterMix, READ_PERIOD};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};
+pub use expiry::{Expiring, ExpiryJob};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle, RowJob, SequentialWork, TableJob};
 pub use long_scan::{ExpectedScan, LONG_SCAN, LongScanJob, expected_scans};
 pub use mix::{

@@ -1,9 +1,10 @@
-//! Servers of the Redis protocol, each in a process of its own, driven by `redis-benchmark`, or
-//! attacked.
+//! Servers of the Redis protocol, each in a process of its own, driven by `redis-benchmark`,
+//! attacked, or with keys that expire.
 
 mod attacked;
 mod benchmark;
 mod client;
+mod expiry;
 mod listeners;
 mod process;
 
@@ -13,7 +14,7 @@ use super::contestant::{
 use crate::{
     LabError,
     case::ContestantKind,
-    workload::{AttackJob, RedisJob},
+    workload::{AttackJob, ExpiryJob, RedisJob},
 };
 use process::{Durability, ServerProcess};
 
@@ -90,7 +91,11 @@ impl Entrant for ServerKind {
 
     fn kinds(&self) -> &'static [ContestantKind] {
         match self {
-            Self::Tremula => &[ContestantKind::Servers, ContestantKind::Attacked],
+            Self::Tremula => &[
+                ContestantKind::Servers,
+                ContestantKind::Attacked,
+                ContestantKind::Expiring,
+            ],
             _ => &[ContestantKind::Servers],
         }
     }
@@ -141,6 +146,7 @@ impl Entrant for ServerKind {
         });
         Ok(match kind {
             ContestantKind::Attacked => Contestant::Attacked(contestant),
+            ContestantKind::Expiring => Contestant::Expiring(contestant),
             _ => Contestant::Server(contestant),
         })
     }
@@ -166,6 +172,13 @@ impl Started for ServerContestant {
 impl Measures<RedisJob> for ServerContestant {
     fn measure(&mut self, job: &RedisJob) -> Samples {
         let sample = benchmark::measure(self.kind.name(), &self.process, job)?;
+        Ok(vec![Ok(sample)])
+    }
+}
+
+impl Measures<ExpiryJob> for ServerContestant {
+    fn measure(&mut self, job: &ExpiryJob) -> Samples {
+        let sample = expiry::measure(self.kind.name(), &self.process, job)?;
         Ok(vec![Ok(sample)])
     }
 }
