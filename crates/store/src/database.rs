@@ -103,20 +103,32 @@ impl<'a> Database<'a> {
     /// If `key` is present, calls `read` once with its value. Returns whether it did.
     #[inline]
     pub fn get_with(&self, key: &Key, read: &mut dyn FnMut(&Value)) -> bool {
-        let mut is_there = false;
-        self.index.get_with(key, &mut |value| {
-            if self.is_alive(value) {
-                is_there = true;
-                read(value);
+        let mut over = None;
+        loop {
+            let (mut is_there, mut found) = (false, None);
+            self.index.get_with(key, &mut |value| {
+                if self.is_alive(value) {
+                    is_there = true;
+                    read(value);
+                } else {
+                    found = value.expiry();
+                }
+            });
+            // The clock was looked at behind the value, and another thread may have given the key a
+            // later time in between. What still has a time that was over before is gone.
+            if found == over || is_there {
+                return is_there;
             }
-        });
-        is_there
+            over = found;
+        }
     }
 
     /// The value under `key`.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Value> {
-        self.index.get(key).filter(|value| self.is_alive(value))
+        let mut found = None;
+        self.get_with(key, &mut |value| found = Some(value.clone()));
+        found
     }
 
     /// Whether `key` is present.

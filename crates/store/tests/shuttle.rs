@@ -25,7 +25,7 @@ fn key(number: u8) -> Key {
 
 /// A value that says which write it is of. Every other one is long.
 fn value(thread: u8, write: u8) -> Value {
-    let length = if write % 2 == 0 { 2 } else { 40 };
+    let length = if write.is_multiple_of(2) { 2 } else { 40 };
     Value::from(&[thread, write].repeat(length)[..])
 }
 
