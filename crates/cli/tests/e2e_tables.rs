@@ -412,13 +412,14 @@ fn table_commands(client: &mut Connection) -> Vec<String> {
 fn every_command_of_tables_is_listed_and_tried_here() {
     let server = Server::tremula(&[]);
     let commands = table_commands(&mut server.connect());
-    assert_eq!(commands.len(), 44);
+    assert_eq!(commands.len(), 53);
     for name in commands {
         let called = format!("{} ", name.to_ascii_uppercase());
         let alone = format!("\"{}\"", name.to_ascii_uppercase());
         let sources = [
             include_str!("e2e_tables.rs"),
             include_str!("e2e_table_owners.rs"),
+            include_str!("e2e_table_expiry.rs"),
         ];
         let is_tried = |source: &str| source.contains(&called) || source.contains(&alone);
         assert!(sources.into_iter().any(is_tried), "{name}");
@@ -426,7 +427,7 @@ fn every_command_of_tables_is_listed_and_tried_here() {
 }
 
 /// Calls every command with arguments of all kinds, most of them wrong and some damaged. Each call
-/// must return a term or an error, and the connection must go on.
+/// must return a term, a number or an error, and the connection must go on.
 #[test]
 fn no_arguments_bring_a_connection_down() {
     const CALLS: usize = 400;
@@ -480,7 +481,7 @@ fn no_arguments_bring_a_connection_down() {
             }
             let reply = client.call(&arguments);
             let shown = || (SEED, call, reply.escape_ascii().to_string());
-            assert!(b"$+-".contains(&reply[0]), "{arguments:?}: {:?}", shown());
+            assert!(b"$+-:".contains(&reply[0]), "{arguments:?}: {:?}", shown());
             values += usize::from(reply[0] == b'$');
         }
     }
