@@ -149,7 +149,7 @@ impl Table {
     /// [`Store::expire`](crate::Store::expire) removes them, which it does not before the time. The
     /// log has the time, and the removal as it has others.
     ///
-    /// O(log n), and some 150 bytes for each key that has a time.
+    /// O(log n), and some 110 bytes for each key that has a time.
     ///
     /// ```
     /// use tremula_store::{Engine, Expiry, Store, StoreConfig, Update};

@@ -41,7 +41,7 @@ impl Table {
     /// The table does not look at the clock: the rows stay, and are seen, until somebody removes
     /// what is [due](Tables::due).
     ///
-    /// O(log n), with one lock for all times of the table, and some 150 bytes for each key that has
+    /// O(log n), with one lock for all times of the table, and some 110 bytes for each key that has
     /// a time. The first call of a table waits until no thread is in a step of it.
     ///
     /// ```
