@@ -54,8 +54,10 @@ pub(in super::super) fn persist(context: &mut Context<'_>, arguments: Arguments<
 
 /// Gives the key a time, or removes its rows if the time is over.
 fn set_time(context: &mut Context<'_>, arguments: Arguments<'_>, unit: Unit) -> Outcome {
-    let change = TimeChange::read(context.command, arguments.behind(1), unit)?;
+    let command = context.command;
     on_key(context, arguments, |call, table, key| {
+        // Behind the look at the table, which the user may not have.
+        let change = TimeChange::read(command, arguments.behind(1), unit)?;
         // Rows that are removed are freed at once.
         call.is_long(table.has_wide_rows())?;
         call.rows_of(table, key)?;
