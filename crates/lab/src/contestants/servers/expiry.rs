@@ -93,7 +93,6 @@ fn one_by_one(address: SocketAddr, job: &ExpiryJob, loading: usize) -> Measured 
     expect(&client.ask(&["FLUSHALL"])?, b"+OK")?;
     let notify = ["CONFIG", "SET", "notify-keyspace-events", "Ex"];
     expect(&client.ask(&notify)?, b"+OK")?;
-    let before = expired(&mut client)?;
     let is_over = AtomicBool::new(false);
     let begin = Barrier::new(loading + 2);
     let (is_over, begin) = (&is_over, &begin);
@@ -117,9 +116,8 @@ fn one_by_one(address: SocketAddr, job: &ExpiryJob, loading: usize) -> Measured 
             Ok(watched) => watched,
             Err(fault) => return Ok(Err(fault)),
         };
-        let gone = before + keys + watched.unseen.len() as u64;
         until("keys that have expired are not removed", || {
-            Ok(expired(&mut client)? >= gone)
+            Ok(expiring(&mut client)? == 0)
         })?;
         expect(&client.ask(&["PUBLISH", REPORTS, LAST])?, b":1")?;
         let reports = reports.join().expect(join)?;
@@ -355,14 +353,18 @@ fn until_removed(address: SocketAddr) -> io::Result<Duration> {
     Ok(now())
 }
 
-/// How many keys have expired on a server so far.
-fn expired(client: &mut Client) -> io::Result<u64> {
-    let info = client.ask(&["INFO", "stats"])?;
+/// How many keys of a server have a time, those included that have expired and are not removed yet.
+fn expiring(client: &mut Client) -> io::Result<u64> {
+    let info = client.ask(&["INFO", "keyspace"])?;
     let info = String::from_utf8_lossy(&info).into_owned();
-    let mut lines = info.lines();
-    let count = lines.find_map(|line| line.strip_prefix("expired_keys:"));
-    let count = count.and_then(|count| count.trim().parse().ok());
-    count.ok_or_else(|| failed("'INFO stats' has no expired_keys".to_owned()))
+    let of_first = info.lines().find(|line| line.starts_with("db0:"));
+    // Without a line, there is no key.
+    let Some((_, behind)) = of_first.and_then(|line| line.split_once("expires=")) else {
+        return Ok(0);
+    };
+    let digits = behind.split(',').next().unwrap_or_default();
+    let count = digits.trim().parse().ok();
+    count.ok_or_else(|| failed(format!("'INFO keyspace' has no count: {info}")))
 }
 
 /// Looks again and again until something is so; otherwise the error says what is wrong.
