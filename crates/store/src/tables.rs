@@ -142,7 +142,8 @@ impl Table {
 
     /// Shows the time at which the rows of a key expire, if there is one, to `decide`, if the key
     /// has rows, and carries out what it decides: another time or none, or the removal of the rows.
-    /// One step. Returns whether the key had rows.
+    /// One step. Returns whether the key had rows. `decide` runs while the
+    /// key is locked: it should be short, and must not use the table.
     ///
     /// A time belongs to the key: it stays when rows are replaced, and ends with the last row of
     /// the key, so that a key that comes anew has none. The rows are seen until

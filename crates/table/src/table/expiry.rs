@@ -31,7 +31,8 @@ pub struct Due {
 impl Table {
     /// Shows the time at which the rows of a key expire, if there is one, to `decide`, if the key
     /// has rows, and carries out what it decides: another time or none, or the removal of the rows.
-    /// One [step](super#consistency). Returns whether the key had rows.
+    /// One [step](super#consistency). Returns whether the key had rows. `decide` runs while the key
+    /// is locked: it should be short, and must not use the table.
     ///
     /// A time is in milliseconds since 1970 began; 0 counts as 1. It belongs to the key, not to one
     /// of its rows: it stays when rows are replaced, or come and go in a bag, and ends with the
