@@ -47,13 +47,23 @@ pub fn check(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 's
     );
 }
 
-/// Runs `test` under `schedules` random schedules and prints how many completed.
+/// An ordinary run has a test's schedules divided by this, a deep one (`TREMULA_DEEP`) all of them,
+/// and so has the search for planted bugs.
+#[cfg(shuttle)]
+const SPARED: usize = 3;
+
+/// Runs `test` under `schedules` random schedules and prints how many completed. An ordinary run
+/// has fewer.
 ///
 /// # Panics
 ///
 /// When a schedule fails; shuttle prints the schedule that replays it.
 #[cfg(shuttle)]
 pub fn check(name: &str, schedules: usize, test: impl Fn() + Send + Sync + 'static) {
+    let schedules = match std::env::var_os("TREMULA_DEEP") {
+        Some(_) => schedules,
+        None => schedules.div_ceil(SPARED),
+    };
     let completed = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&completed);
     let once = move || {

@@ -107,6 +107,11 @@ impl Tree {
             // One function differs from build to build.
             .env("CARGO_INCREMENTAL", "1")
             .args(["--no-fail-fast", "-p", checker.package]);
+        // All schedules of a test: an ordinary run has fewer.
+        let job = match checker.flavour {
+            Flavour::Shuttle => job.env("TREMULA_DEEP", "1"),
+            _ => job,
+        };
         match checker.target {
             Target::Lib => job.arg("--lib"),
             Target::Bins => job.arg("--bins"),
