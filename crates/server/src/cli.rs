@@ -126,6 +126,12 @@ enum Failure {
     CannotLog(#[from] CannotLog),
     #[error("--watch-ring: {0}")]
     CannotWatch(#[source] CannotLog),
+    #[error(
+        "--cache excludes --log-previous: the log would not have what a value in the cache was"
+    )]
+    CachedPrevious,
+    #[error("--log-previous needs a log; set --watch-ring BYTES, or leave --memory-only out")]
+    NothingToLog,
     #[error("not everything is on the disk: {0}")]
     Save(#[from] SaveError),
     #[error("cannot print: {0}")]
@@ -188,11 +194,19 @@ fn serve(
         .cache(cache)
         .term_bounds(arguments.limits.terms.bounds())
         .eviction(Some(memory.eviction()))
-        .quotas(quotas.mailboxes(), quotas.cursors());
+        .quotas(quotas.mailboxes(), quotas.cursors())
+        .log_previous(arguments.limits.feeds.log_previous);
+    if stored.log_previous && cache.is_some() {
+        return Err(Failure::CachedPrevious);
+    }
     let service = Service::from_environment();
     let directory = arguments
         .persist
         .directory(arguments.listen.port, |name| env::var_os(name))?;
+    let feeds = &arguments.limits.feeds;
+    if feeds.log_previous && directory.is_none() && feeds.watch_ring.0 == 0 {
+        return Err(Failure::NothingToLog);
+    }
     let mut settings = settings;
     let persistence = match &directory {
         Some(directory) => {

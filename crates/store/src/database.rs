@@ -2,8 +2,8 @@
 
 use crate::access::{Access, Holding, Steps};
 use crate::deadlines::{Deadlines, Timed};
-use crate::effects::Effects;
-use crate::effects::record::What;
+use crate::effects::before::{puts, removals};
+use crate::effects::{Edit, Effects, What};
 use crate::notices::Happening;
 use crate::{Expiry, Key, Value};
 use std::cell::LazyCell;
@@ -372,13 +372,13 @@ impl<'a> Database<'a> {
             match (&mut decided, current) {
                 (Update::Put(value), _) => {
                     if value.cached().is_none() {
-                        effects.put(self.kept.number, &noted, value);
+                        effects.put(self.kept.number, &noted, current, value);
                     }
                     self.note_expiry(&noted, current, value.expiry());
                     self.report_put(effects, &noted, current, value.expiry());
                 }
                 (Update::Remove, Some(before)) => {
-                    effects.delete(self.kept.number, &noted);
+                    effects.delete(self.kept.number, &noted, current);
                     self.note_expiry(&noted, current, None);
                     self.report_removed(effects, &noted, before);
                 }
@@ -410,7 +410,7 @@ impl<'a> Database<'a> {
                 Update::Keep => Update::Keep,
                 Update::Remove => {
                     is_removed = true;
-                    effects.delete(self.kept.number, &noted);
+                    effects.delete(self.kept.number, &noted, current);
                     self.note_expiry(&noted, current, None);
                     self.report_removed(effects, &noted, value);
                     Update::Remove
@@ -423,7 +423,7 @@ impl<'a> Database<'a> {
                     Update::Keep
                 }
                 Update::Put(expiry) => {
-                    let version = effects.expire(self.kept.number, &noted, expiry);
+                    let version = effects.expire(self.kept.number, &noted, value, expiry);
                     self.note_expiry(&noted, current, expiry);
                     let happening = expiry.map_or(Happening::Persists, |_| Happening::Expires);
                     effects.notice(self.kept.number, &noted, happening);
@@ -447,13 +447,14 @@ impl<'a> Database<'a> {
             if expiry != Some(entry.expiry()) {
                 return Update::Keep;
             }
-            effects.delete(self.kept.number, &noted);
+            effects.delete(self.kept.number, &noted, current);
             if let Some(current) = current {
                 self.report_removed(effects, &noted, current);
             }
             Update::Remove
         });
         effects.submit();
+        self.kept.deadlines.count_over(old.is_some().into());
         old
     }
 
@@ -466,6 +467,8 @@ impl<'a> Database<'a> {
     #[inline]
     pub(crate) fn note_expiry(&self, key: &Key, current: Option<&Value>, after: Option<Expiry>) {
         let before = current.and_then(Value::expiry);
+        let is_over = before.is_some_and(|expiry| self.is_over(expiry));
+        self.kept.deadlines.count_over(is_over.into());
         self.kept.deadlines.change(key, before, after);
     }
 
@@ -499,7 +502,11 @@ impl<'a> Database<'a> {
         };
         let mut expired = 0;
         let removed = steps.remove_range_with(range, &mut |view| {
-            effects.delete_range(self.kept.number, low, high);
+            if effects.have_before() {
+                effects.step(self.kept.number, removals(effects, view, range));
+            } else {
+                effects.delete_range(self.kept.number, low, high);
+            }
             if self.kept.deadlines.are_unused() {
                 return;
             }
@@ -512,6 +519,7 @@ impl<'a> Database<'a> {
             });
         });
         effects.submit();
+        self.kept.deadlines.count_over(expired);
         removed - expired
     }
 
@@ -539,12 +547,7 @@ impl<'a> Database<'a> {
         let mut entries = Some(entries);
         steps.atomically(&ranges, &mut |step| {
             let entries = entries.take().unwrap_or_default();
-            let mut changes = Vec::new();
-            if effects.are_logged() {
-                let puts = entries.iter().cloned();
-                changes.extend(puts.map(|(key, value)| What::Put(key, value)));
-            }
-            let mut versions = effects.step(self.kept.number, changes);
+            let mut versions = effects.step(self.kept.number, puts(effects, step, &entries));
             for (key, mut value) in entries {
                 let mut before = None;
                 step.get_with(&key, &mut |old| before = Some(old.clone()));
@@ -575,13 +578,16 @@ impl<'a> Database<'a> {
         steps.atomically(&ranges, &mut |step| {
             let mut changes = Vec::new();
             for key in keys {
+                let mut before = effects.before(None);
                 step.get_with(key, &mut |old| {
+                    before = effects.before(Some(old));
                     self.note_expiry(key, Some(old), None);
                     self.report_removed(effects, key, old);
                     removed.extend(self.is_alive(old).then(|| old.clone()));
                 });
                 if step.remove(key) && effects.are_logged() {
-                    changes.push(What::Delete(key.clone()));
+                    let what = What::Delete(key.clone());
+                    changes.push(Edit { what, before });
                 }
             }
             effects.step(self.kept.number, changes);
@@ -632,12 +638,14 @@ impl<'a> Database<'a> {
                 if !effects.are_logged() {
                     continue;
                 }
-                match value {
-                    Some(value) => noted.push(What::Put(key.clone(), value.clone())),
-                    None if before.is_some() => noted.push(What::Delete(key.clone())),
+                let what = match value {
+                    Some(value) => What::Put(key.clone(), value.clone()),
+                    None if before.is_some() => What::Delete(key.clone()),
                     // It has no number.
-                    None => {}
-                }
+                    None => continue,
+                };
+                let before = effects.before(before);
+                noted.push(Edit { what, before });
             }
             let mut versions = effects.step(self.kept.number, noted);
             for (key, value) in changes {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use tremula_index::{ByteKey, Direction, Engine, KeyRange, OrderedIndex};
 use tremula_sync::LazyLock;
-use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tremula_sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tremula_sync::system::Arc;
 
 /// Keys of up to this length lie in place beside their time.
@@ -136,6 +136,8 @@ impl ByteKey for Timed {
 pub(crate) struct Deadlines {
     is_used: AtomicBool,
     index: LazyLock<Index, fn() -> Index>,
+    /// Keys that were removed, or written anew, when their time had come.
+    over: AtomicU64,
 }
 
 type Index = Box<dyn OrderedIndex<Timed, ()>>;
@@ -145,6 +147,7 @@ impl Deadlines {
         Self {
             is_used: AtomicBool::new(false),
             index: LazyLock::new(|| Engine::Aspen.create()),
+            over: AtomicU64::new(0),
         }
     }
 
@@ -181,6 +184,19 @@ impl Deadlines {
         if let Some(after) = after {
             index.insert(Timed::new(after, key), ());
         }
+    }
+
+    /// Counts keys that are removed, or written anew, when their time has come.
+    #[inline]
+    pub(crate) fn count_over(&self, keys: usize) {
+        if keys > 0 {
+            self.over.fetch_add(keys as u64, Relaxed);
+        }
+    }
+
+    /// How many keys there were whose time has come.
+    pub(crate) fn over(&self) -> u64 {
+        self.over.load(Relaxed)
     }
 
     /// Drops an entry of which the key says otherwise.

@@ -46,7 +46,8 @@ pub use engines::{CannotLog, UnfitEngine, check_logged, parse_engine, served_eng
 pub use eviction::{EvictionSettings, Evictor, Policy};
 pub use expiry::{Expiry, NoExpiry};
 pub use follow::{
-    Event, Events, Follower, Following, Happened, Since, Span, Watch, WatchError, WatchStream,
+    Event, Events, Follower, Following, Happened, Previous, Since, Span, Watch, WatchError,
+    WatchStream,
 };
 pub use held::{CannotHold, Hold};
 pub use key::Key;

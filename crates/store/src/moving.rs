@@ -5,8 +5,8 @@
 
 use crate::database::Database;
 use crate::databases::Databases;
-use crate::effects::Effects;
-use crate::effects::record::What;
+use crate::effects::before::puts;
+use crate::effects::{Edit, Effects, What};
 use crate::{Key, Value};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{KeyRange, Part, Transaction};
@@ -137,10 +137,13 @@ impl Databases<'_> {
             target.report_put(effects, to.key, before.as_ref(), value.expiry());
             let mut changes = Vec::new();
             if effects.are_logged() {
-                let put = What::Put(to.key.clone(), value.clone());
-                changes.push((target.number(), put));
+                let what = What::Put(to.key.clone(), value.clone());
+                let before = effects.before(before.as_ref());
+                changes.push((target.number(), Edit { what, before }));
                 if way.leaves {
-                    changes.push((source.number(), What::Delete(from.key.clone())));
+                    let what = What::Delete(from.key.clone());
+                    let before = effects.before(Some(&value));
+                    changes.push((source.number(), Edit { what, before }));
                 }
             }
             value.stamp(effects.steps(changes).take());
@@ -255,12 +258,7 @@ impl Database<'_> {
             }
             is_stored = !is_taken;
             let entries = entries.take().filter(|_| is_stored).unwrap_or_default();
-            let mut changes = Vec::new();
-            if effects.are_logged() {
-                let puts = entries.iter().cloned();
-                changes.extend(puts.map(|(key, value)| What::Put(key, value)));
-            }
-            let mut versions = effects.step(self.number(), changes);
+            let mut versions = effects.step(self.number(), puts(effects, step, &entries));
             for (key, mut value) in entries {
                 // One may be there that has expired.
                 let mut before = None;

@@ -104,7 +104,7 @@ impl Store {
             progress(Progress::Log(sequence));
         })?;
         store.let_expire(true);
-        store.journal = Some(Arc::new(Journal::new(log)));
+        store.journal = Some(Arc::new(Journal::new(log, config.log_previous)));
         store.mailboxes().make_again(store.tables());
         store.end_absent_owners();
         let recovered = Recovered {
@@ -127,7 +127,7 @@ impl Store {
         engines::check_logged(config.engine)?;
         let mut store = Self::made(&bounded(config), true)?;
         store.origin = log.tail().next;
-        store.journal = Some(Arc::new(Journal::new(log)));
+        store.journal = Some(Arc::new(Journal::new(log, config.log_previous)));
         Ok(store)
     }
 

@@ -40,6 +40,8 @@ pub struct StoreConfig {
     pub mailboxes: MailboxQuotas,
     /// The quotas of the cursors of scans.
     pub cursors: CursorQuotas,
+    /// Whether a log has what keys were before their changes.
+    pub log_previous: bool,
 }
 
 impl StoreConfig {
@@ -53,6 +55,7 @@ impl StoreConfig {
             eviction: None,
             mailboxes: MailboxQuotas::DEFAULT,
             cursors: CursorQuotas::DEFAULT,
+            log_previous: false,
         }
     }
 
@@ -82,6 +85,18 @@ impl StoreConfig {
     pub const fn quotas(mut self, mailboxes: MailboxQuotas, cursors: CursorQuotas) -> Self {
         self.mailboxes = mailboxes;
         self.cursors = cursors;
+        self
+    }
+
+    /// This configuration with a log that has what each key was before its change, so that
+    /// [events](crate::Event) do; or not.
+    ///
+    /// A record is longer by that value then, a range is removed in the log key by key, and there
+    /// is no cache for values that are appended to: with an append, the log gets the whole value,
+    /// and what it was.
+    #[must_use]
+    pub const fn log_previous(mut self, log_previous: bool) -> Self {
+        self.log_previous = log_previous;
         self
     }
 }
@@ -114,7 +129,6 @@ pub struct Store {
     snapshots: Arc<Snapshots>,
     cursors: Mutex<Cursors>,
     evictor: Evictor,
-    expired: AtomicU64,
     expired_table_keys: AtomicU64,
     notices: Notices,
     pub(crate) journal: Option<Arc<Journal>>,
@@ -135,15 +149,15 @@ impl Store {
 
     /// An empty store, which gets a log if it `is_logged`.
     pub(crate) fn made(config: &StoreConfig, is_logged: bool) -> Result<Self, OpenError> {
+        let cache = config.cache.as_ref().filter(|_| !config.log_previous);
         Ok(Self {
             keyspace: Keyspace::new(config.engine)?,
-            cache: config.cache.as_ref().map(ValueCache::start).transpose()?,
+            cache: cache.map(ValueCache::start).transpose()?,
             tables: Tables::new(config.term_bounds, is_logged),
             mailboxes: Arc::new(Mailboxes::new(config.mailboxes)),
             snapshots: Arc::default(),
             cursors: Mutex::new(Cursors::new(config.cursors)),
             evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
-            expired: AtomicU64::new(0),
             expired_table_keys: AtomicU64::new(0),
             notices: Notices::default(),
             journal: None,
@@ -347,7 +361,6 @@ impl Store {
             for entry in &due {
                 let removed = self.commit(|effects| database.remove_due(effects, entry))?;
                 count += usize::from(removed.is_some());
-                self.expired.fetch_add(removed.is_some().into(), Relaxed);
                 self.values(number).dropped(removed);
             }
         }
@@ -362,10 +375,12 @@ impl Store {
         Ok((count, is_more))
     }
 
-    /// The keys of databases that were removed because their time had come.
+    /// The keys of databases that are gone because their time had come, or were written anew then.
     #[must_use]
     pub fn expired(&self) -> u64 {
-        self.expired.load(Relaxed)
+        self.databases()
+            .map(|database| database.deadlines().over())
+            .sum()
     }
 
     /// The keys of tables whose rows were removed because their time had come.

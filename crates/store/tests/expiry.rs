@@ -445,3 +445,40 @@ fn volatile_policies_leave_keys_that_persist() {
         assert_eq!(database.len(), left.len(), "{policy}");
     }
 }
+
+/// Keys whose time has come are counted once, whether they are removed, written anew, or go with
+/// others.
+#[test]
+fn each_key_that_expires_is_counted_once() {
+    let store = Store::new(&StoreConfig::new(Engine::Aspen)).expect("a store");
+    let database = store.database(0);
+    let past = Expiry::from_millis(1);
+    let commit = |write: &mut dyn FnMut(&mut Effects<'_>)| {
+        store.commit(|effects| write(effects)).expect("no log");
+    };
+    let gone = || Value::from(&b"gone"[..]).expiring(past);
+    let stays = || Value::from(&b"stays"[..]);
+    for number in 0..6 {
+        commit(&mut |effects| drop(database.insert(effects, key(number), gone())));
+    }
+    commit(&mut |effects| drop(database.insert(effects, key(6), stays())));
+    assert_eq!(store.expired(), 0);
+    commit(&mut |effects| drop(database.insert(effects, key(0), stays())));
+    assert_eq!(store.expired(), 1);
+    commit(&mut |effects| drop(database.remove(effects, &key(1))));
+    assert_eq!(store.expired(), 2);
+    commit(&mut |effects| {
+        let entries = vec![(key(0), stays()), (key(2), stays())];
+        database.insert_together(effects, entries);
+    });
+    assert_eq!(store.expired(), 3);
+    commit(&mut |effects| {
+        let (low, high) = (key(3), key(4));
+        let (low, high) = (Bound::Included(&low), Bound::Included(&high));
+        assert_eq!(database.remove_range(effects, low, high), 0);
+    });
+    assert_eq!(store.expired(), 5);
+    assert_eq!(store.expire(100).expect("no log"), (1, false));
+    assert_eq!(store.expired(), 6);
+    assert_eq!(database.len(), 3);
+}

@@ -33,7 +33,7 @@ fn engines() -> impl Iterator<Item = Engine> {
 /// behind that sequence.
 fn check_against_the_log(store: &Store, span: &Span, copy: &Copy) {
     let mut events = store.events(Sequence::FIRST).expect("a log");
-    let (mut whole, mut expected) = (Copy::default(), Vec::new());
+    let (mut whole, mut expected) = (Copy::like(copy), Vec::new());
     let begins = |part: &(Sequence, Entries)| part.1.keys().next().cloned().expect("a row");
     // The sequence of the part that a key is in; `None` if it lies between two of them.
     let ends_for = |key: &[u8]| {
@@ -108,8 +108,10 @@ fn a_copy_that_is_fed_by_a_watch_equals_the_store_at_every_sequence() {
             bytes: LEAST_CACHE,
             from: 100,
         };
-        for cache in [None, Some(cache)] {
-            let config = StoreConfig::new(engine).cache(cache);
+        for (cache, has_previous) in [(None, false), (Some(cache), false), (Some(cache), true)] {
+            let config = StoreConfig::new(engine)
+                .cache(cache)
+                .log_previous(has_previous);
             let disk = FaultyDisk::new(1);
             let settings = tremula_log::Config::default().segment_bytes(1 << 20);
             let log = FileLog::open_on(&disk, &settings).expect("a log");
@@ -145,7 +147,10 @@ fn a_copy_that_is_fed_by_a_watch_equals_the_store_at_every_sequence() {
                         }
                         let watch = store.watch(0, span.clone(), Since::Snapshot);
                         let mut watch = watch.expect("a store with a log");
-                        let mut copy = Copy::default();
+                        let mut copy = Copy {
+                            has_previous,
+                            ..Copy::default()
+                        };
                         let mut is_over = false;
                         while !is_over {
                             is_over = writing.load(Relaxed) == 0;

@@ -12,8 +12,8 @@ const NO_LOG: Failure = Failure::Text(
      without --memory-only",
 );
 const PREV: Failure = Failure::Text(
-    "ERR PREV is not supported: the log has what a key is, and not what it was before; RANGE [key \
-     [key AS OF sequence WITHVALUES shows that, with the sequence before the event's",
+    "ERR PREV needs what keys were before their changes, which the log has with --log-previous yes; \
+     without, RANGE [key [key AS OF sequence WITHVALUES shows it, with the sequence before the event's",
 );
 const BOTH: Failure = Failure::Text(
     "ERR FROM and SNAPSHOT exclude each other: a snapshot is followed by what comes behind it",
@@ -21,9 +21,9 @@ const BOTH: Failure = Failure::Text(
 const EMPTY: Failure = Failure::Text("ERR no key can be between these bounds");
 const FROM: Failure = Failure::Text("ERR FROM needs a sequence, an integer of 0 or more");
 
-/// With what a watch begins.
-fn since_of(arguments: Arguments<'_>) -> Result<Since, Failure> {
-    let mut since = None;
+/// With what a watch begins, and whether it shows what was before each change.
+fn options_of(arguments: Arguments<'_>) -> Result<(Since, bool), Failure> {
+    let (mut since, mut has_previous) = (None, false);
     let mut rest = arguments.skip(3);
     while let Some(option) = rest.next() {
         let chosen = if option.eq_ignore_ascii_case(b"from") {
@@ -32,8 +32,9 @@ fn since_of(arguments: Arguments<'_>) -> Result<Since, Failure> {
             Since::Sequence(Sequence::new(from))
         } else if option.eq_ignore_ascii_case(b"snapshot") {
             Since::Snapshot
-        } else if option.eq_ignore_ascii_case(b"prev") {
-            return Err(PREV);
+        } else if option.eq_ignore_ascii_case(b"prev") && !has_previous {
+            has_previous = true;
+            continue;
         } else {
             return Err(Failure::SYNTAX);
         };
@@ -45,22 +46,26 @@ fn since_of(arguments: Arguments<'_>) -> Result<Since, Failure> {
             Some(_) => return Err(BOTH),
         }
     }
-    Ok(since.unwrap_or(Since::Now))
+    Ok((since.unwrap_or(Since::Now), has_previous))
 }
 
-/// `WATCHRANGE start end [FROM sequence | SNAPSHOT]`: answers with the first sequence that the
-/// watch may show.
+/// `WATCHRANGE start end [FROM sequence | SNAPSHOT] [PREV]`: answers with the first sequence that
+/// the watch may show.
 pub(super) fn watchrange(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let since = since_of(arguments)?;
+    let (since, has_previous) = options_of(arguments)?;
     let span = span_of(arguments)?.filter(|span| !span.is_empty());
     let name = Name {
         database: context.session.database,
         start: arguments.get(1).into(),
         end: arguments.get(2).into(),
         span: span.ok_or(EMPTY)?,
+        has_previous,
     };
     if context.server.store.log().is_none() {
         return Err(NO_LOG);
+    }
+    if has_previous && !context.server.limits.feeds.log_previous {
+        return Err(PREV);
     }
     let outbox = context.outbox()?;
     let (feeds, limits) = (&context.server.feeds, &context.server.limits.feeds);

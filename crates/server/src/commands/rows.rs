@@ -208,7 +208,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("ordered", "0.1.0", ONE, "PREV key", "The entry before a key, which need not be present"),
     Command::new("watchrange", -3, feeds::watchrange, &["readonly", "noscript", "no_multi"], KEYSPACE, READ_RANGE)
         .docs("ordered", "0.1.0", "O(log n), and O(1) for each event",
-            "WATCHRANGE start end [FROM sequence | SNAPSHOT]",
+            "WATCHRANGE start end [FROM sequence | SNAPSHOT] [PREV]",
             "Be shown what happens to a range, in order: from now on, from a sequence on, or behind a snapshot"),
     Command::new("unwatchrange", -1, feeds::unwatchrange, &["noscript", "no_multi"], KEYSPACE, NOTHING_OF_USERS)
         .docs("ordered", "0.1.0", "O(w) for w watches", "UNWATCHRANGE [start end]",

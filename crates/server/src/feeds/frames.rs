@@ -10,10 +10,13 @@
 //! | `del` | key |
 //! | `delrange` | low bound, high bound |
 //! | `end` | an error |
+//!
+//! If it was asked for, a change ends with what the key was before: an array of the value and when
+//! it expires or -1, or an empty one. RESP2 and RESP3 have different nulls, but the same arrays.
 
 use crate::outbox::Messages;
 use crate::resp::Digits;
-use tremula_store::{Event, Expiry, Happened};
+use tremula_store::{Event, Expiry, Happened, Previous};
 
 /// The word that every message begins with.
 const WORD: &[u8] = b"watchrange";
@@ -69,8 +72,8 @@ fn begin(head: &[u8], more: i64, kind: &[u8], sequence: u64, out: &mut Messages)
     unsigned(sequence, out);
 }
 
-/// Appends an event as a message.
-pub(super) fn write(head: &[u8], event: &Event<'_>, out: &mut Messages) {
+/// Appends an event as a message, with what was before a change or without.
+pub(super) fn write(head: &[u8], event: &Event<'_>, has_previous: bool, out: &mut Messages) {
     let (more, kind): (i64, &[u8]) = match &event.what {
         Happened::Row { .. } => (3, b"row"),
         Happened::Complete => (0, b"snapshot"),
@@ -82,6 +85,9 @@ pub(super) fn write(head: &[u8], event: &Event<'_>, out: &mut Messages) {
         // The store knows no other ones.
         _ => return,
     };
+    let is_change = !matches!(event.what, Happened::Row { .. } | Happened::Complete);
+    let shows_previous = has_previous && is_change;
+    let more = more + i64::from(shows_previous);
     begin(head, more, kind, event.sequence.get(), out);
     let out = out.bytes();
     match &event.what {
@@ -112,6 +118,22 @@ pub(super) fn write(head: &[u8], event: &Event<'_>, out: &mut Messages) {
         }
         _ => (),
     }
+    if shows_previous {
+        previous(&event.previous, out);
+    }
+}
+
+fn previous(before: &Previous<'_>, out: &mut Vec<u8>) {
+    match before {
+        Previous::Was { value, expiry } => {
+            number(b'*', 2, out);
+            bulk(value, out);
+            expires(*expiry, out);
+        }
+        // A log that has it has it of all changes from some sequence on, and those before are not
+        // shown.
+        Previous::Absent | Previous::Unknown => number(b'*', 0, out),
+    }
 }
 
 /// Appends that a watch has ended before this sequence, and why.
@@ -125,14 +147,30 @@ mod tests {
     use super::*;
     use tremula_store::Sequence;
 
-    fn text(what: Happened<'_>) -> String {
+    fn shown(event: &Event<'_>, has_previous: bool) -> String {
         let mut out = Messages::default();
-        write(
-            &head(b"[a", b"+"),
-            &Event::new(Sequence::new(7), what),
-            &mut out,
-        );
+        write(&head(b"[a", b"+"), event, has_previous, &mut out);
         String::from_utf8_lossy(out.bytes()).replace("\r\n", " ")
+    }
+
+    fn text(what: Happened<'_>) -> String {
+        shown(&Event::new(Sequence::new(7), what), false)
+    }
+
+    #[test]
+    fn a_change_ends_with_what_was_before_if_that_is_wanted() {
+        let expiry = Expiry::from_millis(99);
+        let (key, value) = ((&b"k"[..]).into(), (&b"old"[..]).into());
+        let gone = Event::new(Sequence::new(7), Happened::Remove { key });
+        let gone = gone.after(Previous::Was { value, expiry });
+        let begin = "$10 watchrange $2 [a $1 + $3 del :7 $1 k";
+        assert_eq!(shown(&gone, true), format!(">7 {begin} *2 $3 old :99 "));
+        assert_eq!(shown(&gone, false), format!(">6 {begin} "));
+        let new = gone.after(Previous::Absent);
+        assert_eq!(shown(&new, true), format!(">7 {begin} *0 "));
+        // What is no change has nothing before.
+        let complete = Event::new(Sequence::new(7), Happened::Complete);
+        assert_eq!(shown(&complete, true), shown(&complete, false));
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) struct Name {
     pub(crate) start: Box<[u8]>,
     pub(crate) end: Box<[u8]>,
     pub(crate) span: Span,
+    /// Whether what was before each change is shown.
+    pub(crate) has_previous: bool,
 }
 
 impl Name {

@@ -138,7 +138,12 @@ impl Tail {
                 touched.push(at);
             }
             topic.sequences.push(event.sequence);
-            frames::write(&topic.head, &event, &mut topic.messages);
+            frames::write(
+                &topic.head,
+                &event,
+                topic.name.has_previous,
+                &mut topic.messages,
+            );
         });
     }
 

@@ -131,6 +131,7 @@ impl Model {
                 start: b"-"[..].into(),
                 end: client.span.high().unwrap_or_default().into(),
                 span: client.span.clone(),
+                has_previous: false,
             };
             let since = Since::Sequence(Sequence::new(next));
             self.start(Sequence::new(next));

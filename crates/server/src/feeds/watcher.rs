@@ -5,7 +5,7 @@ use crate::limits::FeedLimits;
 use crate::outbox::{Messages, Outbox, Piece};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use tremula_store::{Follower, Following, Sequence, Since, WatchError};
+use tremula_store::{Event, Follower, Following, Happened, Previous, Sequence, Since, WatchError};
 
 /// Bytes of the log that a watcher reads before it looks whether more may wait for its client.
 const AT_ONCE: usize = if cfg!(test) { 1 << 10 } else { 64 << 10 };
@@ -273,11 +273,21 @@ impl Feeds {
     pub(super) fn read(&self, watcher: &Arc<Watcher>) -> Option<HasRead> {
         let mut follower = watcher.take_follower()?;
         let head = frames::head(&watcher.name.start, &watcher.name.end);
-        let (mut messages, mut count) = (Messages::default(), 0);
-        let following = follower.step(&self.store, AT_ONCE, &mut |event| {
-            frames::write(&head, &event, &mut messages);
-            count += 1;
+        let has_previous = watcher.name.has_previous;
+        let (mut messages, mut count, mut lacks) = (Messages::default(), 0, None);
+        let mut following = follower.step(&self.store, AT_ONCE, &mut |event| {
+            if has_previous && lacks_previous(&event) {
+                lacks.get_or_insert(event.sequence);
+            }
+            if lacks.is_none() {
+                frames::write(&head, &event, has_previous, &mut messages);
+                count += 1;
+            }
         });
+        if let Some(sequence) = lacks {
+            follower.go_to(sequence);
+            following = Err(WatchError::NoPrevious { sequence });
+        }
         if count > 0 {
             self.events.fetch_add(count, Relaxed);
             let piece = Piece::Messages(Arc::new(messages));
@@ -356,10 +366,19 @@ impl Feeds {
     }
 }
 
+/// Whether an event is a change, and was logged without what was before.
+fn lacks_previous(event: &Event<'_>) -> bool {
+    let is_change = !matches!(event.what, Happened::Row { .. } | Happened::Complete);
+    is_change && event.previous == Previous::Unknown
+}
+
 /// An error as clients get it: the first word says whether another snapshot helps.
 pub(crate) fn text(error: &WatchError) -> String {
     match error {
         WatchError::Gone { .. } | WatchError::Beyond { .. } => format!("NOSEQUENCE {error}"),
+        WatchError::NoPrevious { .. } => {
+            format!("ERR {error}, which was written without --log-previous")
+        }
         other => format!("ERR {other}"),
     }
 }

@@ -1,7 +1,8 @@
 //! What clients may watch, and what may wait for one that does.
 
 use super::{Bytes, parse_bytes};
-use clap::builder::RangedU64ValueParser;
+use clap::ArgAction;
+use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 
 /// Ranges that one client watches: a tenth of all.
 pub const MAX_CLIENT_WATCHES: usize = 1_000;
@@ -48,6 +49,10 @@ pub struct FeedLimits {
     /// keeps none, and nothing can be watched then
     #[arg(long, value_name = "BYTES", default_value_t = WATCH_RING)]
     pub watch_ring: Bytes,
+
+    /// Note in the log what each key was before its change, for WATCHRANGE with PREV: yes or no
+    #[arg(long, value_name = "YES|NO", default_value = "no", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub log_previous: bool,
 }
 
 impl Default for FeedLimits {
@@ -58,6 +63,7 @@ impl Default for FeedLimits {
             max_watch_bytes: MAX_WATCH_BYTES,
             watch_buffer: WATCH_BUFFER,
             watch_ring: WATCH_RING,
+            log_previous: false,
         }
     }
 }

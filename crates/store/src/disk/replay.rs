@@ -111,7 +111,9 @@ impl Replaying<'_> {
         record: &Record<'_>,
     ) -> Result<(), RecoverError> {
         let owner = match record {
-            Record::Database(database, what) => what.key().map(|key| self.owner((database, key))),
+            Record::Database(database, what, _) => {
+                what.key().map(|key| self.owner((database, key)))
+            }
             Record::Table(Subject::Key(table), _) => Some(self.owner(table)),
             Record::Table(Subject::Table(_), _) => None,
             Record::Mail(mailbox, _) => Some(self.owner(mailbox)),
@@ -148,7 +150,7 @@ impl Replaying<'_> {
 fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
     match record {
         Record::Nothing => (),
-        Record::Database(database, what) => {
+        Record::Database(database, what, _) => {
             let version = Version::wrapping(sequence);
             apply_to_database(store, *database, version, what);
         }

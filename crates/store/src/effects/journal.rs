@@ -39,6 +39,8 @@ const AGAIN: u8 = 2;
 
 pub(crate) struct Journal {
     log: Arc<dyn Log>,
+    /// Whether the log is to have what keys were before their changes.
+    has_before: bool,
     /// The number of the next effect.
     next: CachePadded<AtomicU64>,
     buffers: Box<[CachePadded<Mutex<Buffer>>]>,
@@ -125,7 +127,7 @@ struct Merge {
 
 impl Journal {
     /// A journal that goes on where the log does.
-    pub(crate) fn new(log: Arc<dyn Log>) -> Self {
+    pub(crate) fn new(log: Arc<dyn Log>, has_before: bool) -> Self {
         let next = log.tail().next.get();
         let buffers = (0..BUFFERS).map(|_| CachePadded::default()).collect();
         let merge = Merge {
@@ -138,6 +140,7 @@ impl Journal {
         };
         Self {
             log,
+            has_before,
             next: CachePadded::new(AtomicU64::new(next)),
             buffers,
             filled: CachePadded::new(AtomicU64::new(0)),
@@ -149,6 +152,12 @@ impl Journal {
 
     pub(crate) const fn log(&self) -> &Arc<dyn Log> {
         &self.log
+    }
+
+    /// Whether the log is to have what keys were before their changes.
+    #[inline]
+    pub(crate) const fn has_before(&self) -> bool {
+        self.has_before
     }
 
     /// Takes numbers for this many effects. To be called under the lock under which they take

@@ -3,11 +3,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `mod` | [`Effects`], which every write needs |
+//! | `before` | the changes of steps, with what each key was before |
 //! | `record`, `fields` | what a change is in the log |
 //! | `journal` | the numbers of effects; merging what threads have written |
 //! | `mail` | what a change of a mailbox is in the log |
 //! | `tables` | effects as the sink of tables |
 
+pub(crate) mod before;
 pub(crate) mod fields;
 mod journal;
 pub(crate) mod mail;
@@ -21,7 +23,8 @@ pub use fields::BadRecord;
 pub(crate) use journal::Journal;
 use mail::Mail;
 pub use record::DATABASES;
-use record::{Change, What};
+use record::{Before, Change};
+pub(crate) use record::{Edit, What};
 use std::ops::Bound;
 pub(crate) use tables::records;
 use thiserror::Error;
@@ -209,6 +212,22 @@ impl<'s> Effects<'s> {
         self.journal.is_some()
     }
 
+    /// What the log is to have of what a key was before a change.
+    #[inline]
+    pub(crate) fn before(&self, value: Option<&Value>) -> Before {
+        match value {
+            _ if !self.have_before() => Before::Unknown,
+            Some(value) => Before::Was(value.clone()),
+            None => Before::Absent,
+        }
+    }
+
+    /// Whether the log is to have what keys were before their changes.
+    #[inline]
+    pub(crate) fn have_before(&self) -> bool {
+        self.journal.is_some_and(Journal::has_before)
+    }
+
     /// The version of a change that no log has.
     #[inline]
     fn unlogged(&self) -> Version {
@@ -222,11 +241,18 @@ impl<'s> Effects<'s> {
         value.stamp(self.unlogged());
     }
 
-    /// Notes that a key has this value now, and gives that its version. To be called under the lock
-    /// of the key.
+    /// Notes that a key has this value now, and had another one before or none, and gives that its
+    /// version. To be called under the lock of the key.
     #[inline]
-    pub(crate) fn put(&mut self, database: u8, key: &Key, value: &mut Value) {
-        let version = self.note(database, || What::Put(key.clone(), value.clone()));
+    pub(crate) fn put(
+        &mut self,
+        database: u8,
+        key: &Key,
+        before: Option<&Value>,
+        value: &mut Value,
+    ) {
+        let before = self.before(before);
+        let version = self.note(database, before, || What::Put(key.clone(), value.clone()));
         value.stamp(version);
     }
 
@@ -239,28 +265,38 @@ impl<'s> Effects<'s> {
         cached: &mut Value,
         bytes: impl FnOnce() -> Value,
     ) {
-        let version = self.note(database, || What::Put(key.clone(), bytes()));
+        let version = self.note(database, Before::Unknown, || {
+            What::Put(key.clone(), bytes())
+        });
         cached.stamp(version);
     }
 
-    /// Notes that a key is gone. To be called under the lock of the key.
+    /// Notes that a key is gone, which had a value. To be called under the lock of the key.
     #[inline]
-    pub(crate) fn delete(&mut self, database: u8, key: &Key) {
+    pub(crate) fn delete(&mut self, database: u8, key: &Key, before: Option<&Value>) {
         if self.are_logged() {
-            self.note(database, || What::Delete(key.clone()));
+            let before = self.before(before);
+            self.note(database, before, || What::Delete(key.clone()));
         }
     }
 
-    /// Notes that a key expires at another time, or never. Returns the version that its value has
-    /// from now on. To be called under the lock of the key.
-    pub(crate) fn expire(&mut self, database: u8, key: &Key, expiry: Option<Expiry>) -> Version {
-        self.note(database, || What::Expire(key.clone(), expiry))
+    /// Notes that a key with a value expires at another time, or never. Returns the version that
+    /// the value has from now on. To be called under the lock of the key.
+    pub(crate) fn expire(
+        &mut self,
+        database: u8,
+        key: &Key,
+        before: &Value,
+        expiry: Option<Expiry>,
+    ) -> Version {
+        let before = self.before(Some(before));
+        self.note(database, before, || What::Expire(key.clone(), expiry))
     }
 
     /// Notes that no key is left in a range. To be called under the locks of all of it.
     pub(crate) fn delete_range(&mut self, database: u8, low: Bound<&Key>, high: Bound<&Key>) {
         if self.are_logged() {
-            self.note(database, || {
+            self.note(database, Before::Unknown, || {
                 What::DeleteRange(low.map(Key::clone), high.map(Key::clone))
             });
         }
@@ -269,19 +305,20 @@ impl<'s> Effects<'s> {
     /// Notes that a key's value is this from an offset on. Returns the version that the value has
     /// from now on. To be called under the lock of the key.
     pub(crate) fn tail(&mut self, database: u8, key: &Key, offset: usize, bytes: &[u8]) -> Version {
-        self.note(database, || {
+        self.note(database, Before::Unknown, || {
             What::Tail(key.clone(), offset as u64, Bytes::copy_from_slice(bytes))
         })
     }
 
     /// Notes a change, and returns its version.
     #[inline]
-    fn note(&mut self, database: u8, what: impl FnOnce() -> What) -> Version {
+    fn note(&mut self, database: u8, before: Before, what: impl FnOnce() -> What) -> Version {
         if !self.are_logged() {
             return self.unlogged();
         }
         // Before the number: a panic in a copy must not lose it.
-        self.alone(Change::Database(database, what()))
+        let what = what();
+        self.alone(Change::Database(database, Edit { what, before }))
     }
 
     /// Numbers a change that is a step of its own.
@@ -301,21 +338,21 @@ impl<'s> Effects<'s> {
     /// Notes an atomic step: changes that become durable together. Returns their versions, in their
     /// order. To be called once in the step, under the locks of all keys, and before it changes
     /// anything.
-    pub(crate) fn step(&mut self, database: u8, changes: Vec<What>) -> Versions {
+    pub(crate) fn step(&mut self, database: u8, changes: Vec<Edit>) -> Versions {
         let changes = changes.into_iter();
         self.together(
             changes
-                .map(|what| Change::Database(database, what))
+                .map(|edit| Change::Database(database, edit))
                 .collect(),
         )
     }
 
     /// As [`step`](Self::step), over several databases.
-    pub(crate) fn steps(&mut self, changes: Vec<(u8, What)>) -> Versions {
+    pub(crate) fn steps(&mut self, changes: Vec<(u8, Edit)>) -> Versions {
         let changes = changes.into_iter();
         self.together(
             changes
-                .map(|(database, what)| Change::Database(database, what))
+                .map(|(database, edit)| Change::Database(database, edit))
                 .collect(),
         )
     }

@@ -15,8 +15,11 @@
 //! | 10, put a key that expires | number of the database, time, length of the key, key, value |
 //! | 11, expire | number of the database, time, key |
 //! | 12, nothing | |
+//! | 13, what a key was before | number of the database, what it was, the record of its change |
 //!
 //! A time is in milliseconds since 1970 began, and 0 for never.
+//!
+//! What a key was is 0 for not there; or 1, when it expires, the length of the value, the value.
 //!
 //! A bound is 0 for none, or 1 (inclusive) or 2 (exclusive), the length of the key, the key.
 
@@ -38,22 +41,42 @@ const TABLE: u8 = 5;
 const PUT_EXPIRING: u8 = 10;
 const EXPIRE: u8 = 11;
 const NOTHING: u8 = 12;
+const WITH_BEFORE: u8 = 13;
 
 const NONE: u8 = 0;
 const INCLUDED: u8 = 1;
 const EXCLUDED: u8 = 2;
 
+const ABSENT: u8 = 0;
+const PRESENT: u8 = 1;
+
 /// A change, as it is kept until it is written.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// Of the database with this number.
-    Database(u8, What),
+    Database(u8, Edit),
     /// Of a table: the bytes of its effect.
     Table(Vec<u8>),
     /// Of a mailbox.
     Mail(Mail),
     /// In the place of a change that a step did not make.
     Nothing,
+}
+
+/// A change of a database, and what its key was before.
+#[derive(Clone, Debug)]
+pub(crate) struct Edit {
+    pub(crate) what: What,
+    pub(crate) before: Before,
+}
+
+/// What a key was before a change.
+#[derive(Clone, Debug)]
+pub(crate) enum Before {
+    /// The log is not to have it.
+    Unknown,
+    Absent,
+    Was(Value),
 }
 
 /// A change of a database.
@@ -72,13 +95,31 @@ impl Change {
     /// Appends the record's bytes.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Database(database, what) => what.write(*database, out),
+            Self::Database(database, edit) => {
+                edit.before.write(*database, out);
+                edit.what.write(*database, out);
+            }
             Self::Table(effect) => {
                 out.push(TABLE);
                 out.extend_from_slice(effect);
             }
             Self::Mail(mail) => mail.write(out),
             Self::Nothing => out.push(NOTHING),
+        }
+    }
+}
+
+impl Before {
+    /// Appends what comes before the record of the change.
+    fn write(&self, database: u8, out: &mut Vec<u8>) {
+        match self {
+            Self::Unknown => {}
+            Self::Absent => out.extend_from_slice(&[WITH_BEFORE, database, ABSENT]),
+            Self::Was(value) => {
+                out.extend_from_slice(&[WITH_BEFORE, database, PRESENT]);
+                write_number(value.expiry().map_or(0, Expiry::millis), out);
+                write_text(value, out);
+            }
         }
     }
 }
@@ -138,14 +179,23 @@ fn write_bound(bound: &Bound<Key>, out: &mut Vec<u8>) {
 /// A change as it lies in the log: it borrows the record's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
-    /// Of the database with this number.
-    Database(usize, Recorded<'a>),
+    /// Of the database with this number; and what its key was before.
+    Database(usize, Recorded<'a>, Previously<'a>),
     /// Of a table: what it is about, and its effect.
     Table(Subject, &'a [u8]),
     /// Of the mailbox with this number: the whole record.
     Mail(u64, &'a [u8]),
     /// In the place of a change that a step did not make.
     Nothing,
+}
+
+/// What a key was before a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Previously<'a> {
+    /// The log does not have it.
+    Unknown,
+    Absent,
+    Was(&'a [u8], Option<Expiry>),
 }
 
 /// A change of a database.
@@ -178,6 +228,33 @@ impl<'a> Record<'a> {
             return Err(BadRecord::new(format!("database {database}")));
         }
         let mut fields = Fields(rest);
+        if *kind == WITH_BEFORE {
+            let before = match fields.byte()? {
+                ABSENT => Previously::Absent,
+                PRESENT => {
+                    let expiry = read_expiry(&mut fields)?;
+                    Previously::Was(fields.text()?, expiry)
+                }
+                other => {
+                    let found = format!("{other} in the place of what a key was before");
+                    return Err(BadRecord::new(found));
+                }
+            };
+            let change = fields.rest();
+            // One alone: bytes that nest them are no reason to go as deep.
+            return match (change.first(), change.get(1)) {
+                (Some(&WITH_BEFORE), _) => Err(BadRecord::new("what a key was before, twice")),
+                (_, Some(other)) if usize::from(*other) != database => Err(BadRecord::new(
+                    format!("databases {database} and {other} in one change"),
+                )),
+                _ => match Self::read(change)? {
+                    Self::Database(_, what, _) => Ok(Self::Database(database, what, before)),
+                    _ => Err(BadRecord::new(
+                        "what a key was before, and no change of a key",
+                    )),
+                },
+            };
+        }
         let what = match *kind {
             PUT => Recorded::Put(fields.text()?, fields.rest(), None),
             PUT_EXPIRING => {
@@ -201,7 +278,7 @@ impl<'a> Record<'a> {
             TAIL => Recorded::Tail(fields.text()?, fields.number()?, fields.rest()),
             other => return Err(BadRecord::new(format!("kind {other}"))),
         };
-        Ok(Self::Database(database, what))
+        Ok(Self::Database(database, what, Previously::Unknown))
     }
 }
 
@@ -287,12 +364,25 @@ mod tests {
                 ),
                 Recorded::Tail(&one, offset, &other),
             ];
+            let befores = [
+                (Before::Unknown, Previously::Unknown),
+                (Before::Absent, Previously::Absent),
+                (Before::Was(Value::from(&other[..])), Previously::Was(&other, None)),
+                (
+                    Before::Was(Value::from(&one[..]).expiring(expiry)),
+                    Previously::Was(&one, expiry),
+                ),
+            ];
             for (what, expected) in changes.into_iter().zip(expected) {
-                let change = Change::Database(database as u8, what);
-                let mut record = Vec::new();
-                change.write(&mut record);
-                let read = Record::read(&record);
-                prop_assert_eq!(read, Ok(Record::Database(database, expected)));
+                for (before, previously) in befores.clone() {
+                    let what = what.clone();
+                    let change = Change::Database(database as u8, Edit { what, before });
+                    let mut record = Vec::new();
+                    change.write(&mut record);
+                    let read = Record::read(&record);
+                    let expected = Record::Database(database, expected.clone(), previously);
+                    prop_assert_eq!(read, Ok(expected));
+                }
             }
         }
 
@@ -315,6 +405,23 @@ mod tests {
             (
                 &[EXPIRE, 0, 255, 255, 255, 255, 255, 255, 127][..],
                 "a time of 562949953421311",
+            ),
+            (
+                &[WITH_BEFORE, 0, 7][..],
+                "7 in the place of what a key was before",
+            ),
+            (
+                &[WITH_BEFORE, 0, ABSENT, WITH_BEFORE, 0, ABSENT][..],
+                "what a key was before, twice",
+            ),
+            (
+                &[WITH_BEFORE, 0, ABSENT, DELETE, 1][..],
+                "databases 0 and 1 in one change",
+            ),
+            (&[WITH_BEFORE, 0, ABSENT][..], "0 bytes"),
+            (
+                &[WITH_BEFORE, 0, ABSENT, NOTHING][..],
+                "what a key was before, and no change of a key",
             ),
             (&[TABLE][..], "byte 0: the bytes end here"),
             (&[TABLE, 99, 1][..], "byte 0: 99 is no kind of effect"),

@@ -1,6 +1,6 @@
 //! What has happened, as watchers see it.
 
-use crate::effects::record::Recorded;
+use crate::effects::record::{Previously, Recorded};
 use crate::{Expiry, Key, prefix_bounds};
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -102,6 +102,25 @@ pub struct Event<'a> {
     pub sequence: Sequence,
     /// What it is.
     pub what: Happened<'a>,
+    /// What the key was before.
+    pub previous: Previous<'a>,
+}
+
+/// What a key was before something happened to it: what all events before have made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Previous<'a> {
+    /// The log does not have it: it is a row of a snapshot, or was written
+    /// [without](crate::StoreConfig::log_previous) what was before.
+    Unknown,
+    /// It was not there.
+    Absent,
+    /// It had this value.
+    Was {
+        /// The value.
+        value: Text<'a>,
+        /// When it was to expire, if it was. That time may have come already.
+        expiry: Option<Expiry>,
+    },
 }
 
 /// What has happened.
@@ -168,7 +187,18 @@ impl<'a> Event<'a> {
     /// An event; for those who show some to others.
     #[must_use]
     pub const fn new(sequence: Sequence, what: Happened<'a>) -> Self {
-        Self { sequence, what }
+        let previous = Previous::Unknown;
+        Self {
+            sequence,
+            what,
+            previous,
+        }
+    }
+
+    /// The same, with what the key was before.
+    #[must_use]
+    pub fn after(self, previous: Previous<'a>) -> Self {
+        Self { previous, ..self }
     }
 
     /// The same with bytes of its own.
@@ -201,7 +231,15 @@ impl<'a> Event<'a> {
                 high: high.map(owned),
             },
         };
-        Event::new(self.sequence, what)
+        let previous = match self.previous {
+            Previous::Unknown => Previous::Unknown,
+            Previous::Absent => Previous::Absent,
+            Previous::Was { value, expiry } => Previous::Was {
+                value: owned(value),
+                expiry,
+            },
+        };
+        Event::new(self.sequence, what).after(previous)
     }
 
     /// The key that it is about; `None` if it is about a range.
@@ -271,7 +309,28 @@ impl<'a> Event<'a> {
                 high: high.as_ref().map(text),
             },
         };
-        Event::new(self.sequence, what)
+        let previous = match &self.previous {
+            Previous::Unknown => Previous::Unknown,
+            Previous::Absent => Previous::Absent,
+            Previous::Was { value, expiry } => Previous::Was {
+                value: text(value),
+                expiry: *expiry,
+            },
+        };
+        Event::new(self.sequence, what).after(previous)
+    }
+}
+
+impl<'a> From<Previously<'a>> for Previous<'a> {
+    fn from(before: Previously<'a>) -> Self {
+        match before {
+            Previously::Unknown => Self::Unknown,
+            Previously::Absent => Self::Absent,
+            Previously::Was(value, expiry) => Self::Was {
+                value: value.into(),
+                expiry,
+            },
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading events out of the log.
 
-use super::{Event, Happened, WatchError};
+use super::{Event, Happened, Previous, WatchError};
 use crate::effects::record::{Record, Recorded};
 use crate::store::Store;
 use crate::{Expiry, Key};
@@ -104,9 +104,10 @@ impl Events {
                     }
                 };
                 self.next = sequence.plus(1);
-                if let Record::Database(database, recorded) = record {
+                if let Record::Database(database, recorded, before) = record {
                     let what = settled(store, database, recorded);
-                    show(database, Event::new(sequence, what));
+                    let event = Event::new(sequence, what);
+                    show(database, event.after(Previous::from(before)));
                 }
             }
         }

@@ -18,7 +18,7 @@ mod follower;
 mod stream;
 
 use crate::store::Store;
-pub use event::{Event, Happened, Span};
+pub use event::{Event, Happened, Previous, Span};
 pub use events::Events;
 pub use follower::{Follower, Following};
 use std::collections::VecDeque;
@@ -77,6 +77,12 @@ pub enum WatchError {
         /// What is wrong.
         #[source]
         source: crate::BadRecord,
+    },
+    /// What was before a change is asked for, and was not written with it.
+    #[error("the log does not have what was before the change {sequence}")]
+    NoPrevious {
+        /// The change.
+        sequence: Sequence,
     },
     /// The log has stopped: nothing more happens.
     #[error(transparent)]

@@ -266,7 +266,7 @@ impl PastReader {
             let record =
                 Record::read(record).map_err(|source| PastError::Record { sequence, source })?;
             match record {
-                Record::Database(database, what) if database == self.database => {
+                Record::Database(database, what, _) if database == self.database => {
                     self.rows.apply(Version::wrapping(number), &what);
                 }
                 // All that does not concern the range, by name: what is new may.

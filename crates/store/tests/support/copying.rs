@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use tremula_log::Sequence;
 use tremula_store::{
-    Direction, Effects, Event, Expiry, Happened, Key, KeyRange, Lifetime, Span, Store, Update,
-    Value,
+    Direction, Effects, Event, Expiry, Happened, Key, KeyRange, Lifetime, Previous, Span, Store,
+    Update, Value,
 };
 
 pub(crate) type Entries = BTreeMap<Vec<u8>, (Vec<u8>, Option<Expiry>)>;
@@ -27,9 +27,19 @@ pub(crate) struct Copy {
     pub(crate) parts: Vec<(Sequence, Entries)>,
     /// The sequences of all events.
     pub(crate) seen: Vec<Sequence>,
+    /// Whether the log has what was before each change.
+    pub(crate) has_previous: bool,
 }
 
 impl Copy {
+    /// An empty copy of the same store.
+    pub(crate) fn like(other: &Self) -> Self {
+        Self {
+            has_previous: other.has_previous,
+            ..Self::default()
+        }
+    }
+
     /// Applies an event. Sequences rise: no event comes twice.
     pub(crate) fn apply(&mut self, event: &Event<'_>) {
         let is_row = matches!(event.what, Happened::Row { .. } | Happened::Complete);
@@ -41,6 +51,7 @@ impl Copy {
         self.last = self.last.max(event.sequence);
         if !is_row {
             self.seen.push(event.sequence);
+            self.check_previous(event);
         }
         match &event.what {
             Happened::Row { key, value, expiry } => {
@@ -85,6 +96,27 @@ impl Copy {
             }
             other => panic!("{other:?} is not known"),
         }
+    }
+
+    /// What was before a change is what all events before it have made of its key. What has expired
+    /// is not there: its removal may have been shown, or come later.
+    fn check_previous(&self, event: &Event<'_>) {
+        let (true, Some(key)) = (self.has_previous, event.key()) else {
+            assert!(!self.has_previous, "{event:?} is about many keys");
+            assert_eq!(event.previous, Previous::Unknown, "{event:?}");
+            return;
+        };
+        let alive = |row: &(Vec<u8>, Option<Expiry>)| {
+            let is_alive = row.1.is_none_or(|expiry| expiry > Expiry::now());
+            is_alive.then(|| row.clone())
+        };
+        let shown = match &event.previous {
+            Previous::Unknown => panic!("{event:?} without what was before"),
+            Previous::Absent => None,
+            Previous::Was { value, expiry } => alive(&(value.to_vec(), *expiry)),
+        };
+        let known = self.entries.get(key).and_then(alive);
+        assert_eq!(shown, known, "{event:?}");
     }
 
     /// What is there at a time.

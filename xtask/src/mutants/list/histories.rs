@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "watchers_are_not_shown_what_expires",
         file: "crates/store/src/database.rs",
-        original: "            effects.delete(self.kept.number, &noted);\n            if let Some(current) = current {",
+        original: "            effects.delete(self.kept.number, &noted, current);\n            if let Some(current) = current {",
         replacement: "            if let Some(current) = current {",
         why: "A copy that is fed by a watch keeps what has expired for ever.",
         checker: RANGES,

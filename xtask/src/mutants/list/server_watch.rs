@@ -398,8 +398,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "keys_that_move_are_copied_in_the_log",
         file: "crates/store/src/moving.rs",
-        original: "                    changes.push((source.number(), What::Delete(from.key.clone())));",
-        replacement: "                    changes.push((target.number(), What::Delete(from.key.clone())));",
+        original: "                    changes.push((source.number(), Edit { what, before }));",
+        replacement: "                    changes.push((target.number(), Edit { what, before }));",
         why: "After a restart, a key that went to another database is in both.",
         checker: moving("a_model_says"),
         hangs: false,

@@ -9,6 +9,15 @@ const fn expiry(filter: &'static str) -> Checker {
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "store_counts_no_keys_that_are_written_anew_when_they_have_expired",
+        file: "crates/store/src/database.rs",
+        original: "let is_over = before.is_some_and(|expiry| self.is_over(expiry));\n        self.kept",
+        replacement: "let is_over = before.is_some_and(|expiry| self.is_over(expiry)) && after.is_some();\n        self.kept",
+        why: "A key that has expired and comes anew, without a time, is not counted as expired.",
+        checker: expiry("each_key_that_expires"),
+        hangs: false,
+    },
+    Mutant {
         name: "store_applies_the_log_as_if_times_counted",
         file: "crates/store/src/recover.rs",
         original: "let mut store = Self::made(config, true)?;\n        store.let_expire(false);",

@@ -2,12 +2,59 @@
 
 use super::store::store;
 use super::{Checker, Mutant, Target};
+use crate::flavour::Flavour;
 
 const fn follow(filter: &'static str) -> Checker {
     store(Target::Test("follow"), filter)
 }
 
+/// A test over a socket.
+const fn previous(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Plain,
+        package: "tremula-cli",
+        target: Target::Test("e2e_watchrange_prev"),
+        filter,
+    }
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "previous_of_a_key_that_expires_otherwise_is_lost",
+        file: "crates/store/src/effects/mod.rs",
+        original: "let before = self.before(Some(before));\n        self.note(database, before, || What::Expire",
+        replacement: "let before = self.before(Some(before).filter(|_| expiry.is_some()));\n        self.note(database, before, || What::Expire",
+        why: "A key that persists is shown as if it had not been there.",
+        checker: previous("each_change_comes"),
+        hangs: false,
+    },
+    Mutant {
+        name: "previous_of_a_step_is_what_was_before_the_step",
+        file: "crates/store/src/effects/before.rs",
+        original: ".filter(|(earlier, _)| earlier == key)",
+        replacement: ".filter(|(earlier, _)| earlier != earlier && earlier == key)",
+        why: "Of two values that one step gives a key, the second one is shown without the first one.",
+        checker: previous("each_change_comes"),
+        hangs: false,
+    },
+    Mutant {
+        name: "previous_of_a_range_is_lost",
+        file: "crates/store/src/effects/before.rs",
+        original: "        let what = What::Delete(key.clone());\n        let before = effects.before(Some(value));\n",
+        replacement: "        let what = What::Delete(key.clone());\n        let before = effects.before(Some(value).filter(|value| value.expiry().is_some()));\n",
+        why: "The keys of a removed range are shown as if they had not been there.",
+        checker: follow("a_copy_that_is_fed"),
+        hangs: false,
+    },
+    Mutant {
+        name: "previous_is_made_up_where_the_log_has_none",
+        file: "crates/server/src/feeds/watcher.rs",
+        original: "    is_change && event.previous == Previous::Unknown\n",
+        replacement: "    !is_change && event.previous == Previous::Unknown\n",
+        why: "What was logged without what was before is shown as if the key had not been there.",
+        checker: previous("a_watch_is_shown"),
+        hangs: false,
+    },
     Mutant {
         name: "follow_forgets_the_task_that_waits",
         file: "crates/store/src/follow/stream.rs",
