@@ -265,9 +265,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/index/src/aspen/words/format/gapped.rs",
         original: "usize::from(view.key_in(sample) < key)",
         replacement: "usize::from(view.key_in(sample) <= key)",
-        why: "A search in a sorted leaf finds a gap that repeats the key, and not the entry before it.",
+        why: "A search in a sorted leaf finds a gap that repeats the key, and not the entry before it: a pop looks for ever.",
         checker: WORDS,
-        hangs: false,
+        hangs: true,
     },
     Mutant {
         name: "aspen_no_leaf_is_linear",
