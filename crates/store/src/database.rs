@@ -141,37 +141,43 @@ impl<'a> Database<'a> {
     /// The entry with the smallest key.
     #[must_use]
     pub fn first(&self) -> Option<(Key, Value)> {
-        self.alive_from(self.index.first(), |key| self.index.next(key))
+        self.alive(self.index.first(), KeyRange::all(), Direction::Ascending)
     }
 
     /// The entry with the largest key.
     #[must_use]
     pub fn last(&self) -> Option<(Key, Value)> {
-        self.alive_from(self.index.last(), |key| self.index.prev(key))
+        self.alive(self.index.last(), KeyRange::all(), Direction::Descending)
     }
 
     /// The entry with the smallest key strictly above `key`.
     #[must_use]
     pub fn next(&self, key: &Key) -> Option<(Key, Value)> {
-        self.alive_from(self.index.next(key), |key| self.index.next(key))
+        let above = KeyRange::new(Bound::Excluded(key), Bound::Unbounded);
+        self.alive(self.index.next(key), above, Direction::Ascending)
     }
 
     /// The entry with the largest key strictly below `key`.
     #[must_use]
     pub fn prev(&self, key: &Key) -> Option<(Key, Value)> {
-        self.alive_from(self.index.prev(key), |key| self.index.prev(key))
+        let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
+        self.alive(self.index.prev(key), below, Direction::Descending)
     }
 
-    /// This entry, or the first one behind it that has not expired.
-    fn alive_from(
+    /// This entry, which is the first of a range, or the first that has not expired.
+    fn alive(
         &self,
-        mut entry: Option<(Key, Value)>,
-        behind: impl Fn(&Key) -> Option<(Key, Value)>,
+        first: Option<(Key, Value)>,
+        range: KeyRange<'_, Key>,
+        direction: Direction,
     ) -> Option<(Key, Value)> {
-        while let Some((key, _)) = entry.take_if(|(_, value)| !self.is_alive(value)) {
-            entry = behind(&key);
+        if first.as_ref().is_none_or(|(_, value)| self.is_alive(value)) {
+            return first;
         }
-        entry
+        // What lies behind it now need not be what lay behind it then.
+        let mut found = Vec::new();
+        self.scan(range, direction, 1, &mut found);
+        found.pop()
     }
 
     /// Appends to `out` copies of the first `limit` entries of `range`, as of one moment.
@@ -184,28 +190,32 @@ impl<'a> Database<'a> {
     ) {
         let before = out.len();
         let mut wanted = limit;
-        // One look at the clock, and none if no key expires.
-        let now = LazyCell::new(|| self.index.now());
-        let is_alive = |value: &Value| {
-            let expiry = value.expiry();
-            expiry.is_none_or(|expiry| expiry > *now || !self.kept.expires.load(Relaxed))
-        };
         loop {
+            let began = (!self.kept.deadlines.are_unused()).then(|| self.index.now());
             self.index.scan(range, direction, wanted, out);
             let copied = out.len() - before;
-            let mut at = 0;
+            // None if no key expires.
+            let now = LazyCell::new(|| self.index.now());
+            let (mut at, mut is_unsure) = (0, false);
             out.retain(|(_, value)| {
                 at += 1;
-                at <= before || is_alive(value)
+                let expiry = value.expiry().filter(|_| at > before);
+                let Some(expiry) = expiry.filter(|_| self.kept.expires.load(Relaxed)) else {
+                    return true;
+                };
+                let is_over = expiry <= *now;
+                is_unsure |= is_over && began.is_none_or(|began| expiry > began);
+                !is_over
             });
-            // Seldom: some had expired. All anew, with more, so that the entries are of one moment.
             let is_short = out.len() - before < limit.min(copied);
-            if !is_short || copied < wanted {
+            if !is_unsure && (!is_short || copied < wanted) {
                 out.truncate(before + limit);
                 return;
             }
+            // Seldom. Some had expired: all anew with more, so that the entries are of one moment.
+            // Or the time of one came meanwhile, and nobody can say on which side of the copy.
             out.truncate(before);
-            wanted = wanted.saturating_mul(2);
+            wanted = wanted.saturating_mul(if is_unsure { 1 } else { 2 });
         }
     }
 

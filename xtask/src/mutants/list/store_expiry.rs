@@ -65,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "store_scans_less_than_there_is",
         file: "crates/store/src/database.rs",
-        original: "if !is_short || copied < wanted {",
-        replacement: "if !is_short || copied <= wanted {",
+        original: "if !is_unsure && (!is_short || copied < wanted) {",
+        replacement: "if !is_unsure && (!is_short || copied <= wanted) {",
         why: "A page ends early where keys have expired.",
         checker: expiry("what_has_had_its_time"),
         hangs: false,
