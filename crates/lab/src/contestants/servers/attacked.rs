@@ -1,6 +1,6 @@
 //! A server with one thread, which one client shares with others that attack it.
 
-use super::client::{Client, encoded};
+use super::client::{Checked, Client, encoded};
 use super::process::{Durability, ServerProcess};
 use crate::{
     LabError,
@@ -48,9 +48,6 @@ pub(super) fn measure(engine: &'static str, job: &AttackJob) -> Result<Sample, L
     sample.figures.push(("attacks".to_owned(), done as f64));
     Ok(sample)
 }
-
-/// What is wrong, if anything. The outer error is that of the connection.
-type Checked = io::Result<Result<(), String>>;
 
 /// Inserts all that the client and the attackers need.
 fn prepare(client: &mut Client, job: &AttackJob) -> Checked {

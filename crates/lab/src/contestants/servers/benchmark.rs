@@ -1,8 +1,8 @@
 //! Runs `redis-benchmark`, and checks that the server did what was asked.
 
 use super::{
-    client::{Client, encoded},
-    listeners::{CHANNEL, Listeners, MESSAGE},
+    client::{Checked, Client, VALUE, encoded, fill, for_each_key},
+    listeners::{Listeners, Source},
     process::ServerProcess,
 };
 use crate::{
@@ -21,11 +21,10 @@ const WARM_UP_TURNS: u64 = 20;
 /// The most requests of a measurement.
 const MOST_REQUESTS: f64 = 1e8;
 
-/// The value that a key has before a `GET`: as long as those that `redis-benchmark` sets.
-const VALUE: &str = "abc";
-
-/// How many commands are in flight when this program fills the server or inspects it.
-const BATCH: u64 = 1000;
+/// How many clients listen to a channel, the channel, and what is sent to it.
+const LISTENERS: usize = 100;
+const CHANNEL: &str = "news";
+const MESSAGE: &str = "a message of thirty-two bytes...";
 
 /// A line of figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +52,7 @@ pub(super) fn measure(
         .map_err(wrong)?;
     prepare(&mut client, job).map_err(lost)?.map_err(wrong)?;
     let listens = job.command == RedisCommand::Publish;
-    let listeners = listens.then(|| Listeners::begin(server.address));
+    let listeners = listens.then(|| Listeners::begin(server.address, LISTENERS, channel()));
     let listeners = listeners.transpose().map_err(lost)?;
     let turn = job.clients as u64 * job.pipelining.requests();
     let few = turn * WARM_UP_TURNS;
@@ -98,6 +97,17 @@ pub(super) fn measure(
             .push(("server_us_per_request".to_owned(), each));
     }
     Ok(sample)
+}
+
+/// The channel, whose messages are counted by their bytes.
+fn channel() -> Source {
+    Source {
+        command: encoded(&["SUBSCRIBE", CHANNEL]),
+        // An array of the word, the channel and the count.
+        lines_of_answer: 6,
+        size: |bytes| bytes.len() as u64,
+        message: encoded(&["message", CHANNEL, MESSAGE]).len() as u64,
+    }
 }
 
 /// Runs the program, and parses what it prints.
@@ -163,9 +173,6 @@ fn parse(answer: &str) -> Option<Report> {
     (report.requests_per_second > 0.0 && lines.next().is_none()).then_some(report)
 }
 
-/// What is wrong, if anything. The outer error is that of the connection.
-type Checked = io::Result<Result<(), String>>;
-
 /// Checks that each command answers as it should. Empties the server before and after.
 fn replies_are_right(client: &mut Client) -> Checked {
     let cases: [(&[&str], &[u8]); 16] = [
@@ -204,40 +211,7 @@ fn prepare(client: &mut Client, job: &RedisJob) -> Checked {
     if !matches!(job.command, RedisCommand::Get | RedisCommand::GetRange) {
         return Ok(Ok(()));
     }
-    for_each_key(
-        client,
-        job.keys,
-        |number| encoded(&["SET", &format!("key:{number:012}"), VALUE]),
-        |answer| answer == b"+OK",
-    )
-}
-
-/// Sends a command for each key number, many at once, and checks each answer.
-fn for_each_key(
-    client: &mut Client,
-    keys: u64,
-    command: impl Fn(u64) -> Vec<u8>,
-    mut is_right: impl FnMut(&[u8]) -> bool,
-) -> Checked {
-    for first in (0..keys).step_by(BATCH as usize) {
-        let batch = first..(first + BATCH).min(keys);
-        let commands: Vec<u8> = batch.clone().flat_map(&command).collect();
-        client.send_all(&commands)?;
-        let mut fault = Ok(());
-        // Receive all answers of the batch even after a fault, so that the next command gets its
-        // own.
-        for number in batch {
-            let answer = client.receive()?;
-            if !is_right(&answer) && fault.is_ok() {
-                let answer = String::from_utf8_lossy(&answer);
-                fault = Err(format!("key {number} is answered '{answer}'"));
-            }
-        }
-        if fault.is_err() {
-            return Ok(fault);
-        }
-    }
-    Ok(Ok(()))
+    fill(client, job.keys)
 }
 
 /// Checks that the server is in the state that this many commands must have left.
@@ -299,14 +273,8 @@ fn check(client: &mut Client, job: &RedisJob, sent: std::ops::RangeInclusive<u64
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::client::tests::served, *};
     use crate::workload::Pipelining;
-    use std::{
-        collections::BTreeMap,
-        io::{BufRead, BufReader, Write},
-        net::TcpListener,
-        thread,
-    };
 
     #[test]
     fn figures_are_read_by_name() {
@@ -330,76 +298,6 @@ mod tests {
         ] {
             assert_eq!(parse(&wrong), None, "{wrong}");
         }
-    }
-
-    /// A server that knows strings, makes one mistake, and serves one client.
-    fn served(mistake: &'static str) -> Client {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            let (stream, _) = listener.accept().unwrap();
-            let mut stream = BufReader::new(stream);
-            let mut strings = BTreeMap::new();
-            while let Some(words) = command(&mut stream) {
-                let answer = answer(&mut strings, &words, mistake);
-                stream.get_mut().write_all(answer.as_bytes()).unwrap();
-            }
-        });
-        Client::connect(address).unwrap()
-    }
-
-    fn command(stream: &mut impl BufRead) -> Option<Vec<String>> {
-        let number = |stream: &mut dyn BufRead| -> Option<usize> {
-            let mut line = String::new();
-            stream.read_line(&mut line).ok()?;
-            line.get(1..)?.trim().parse().ok()
-        };
-        let count = number(stream)?;
-        let mut words = Vec::new();
-        for _ in 0..count {
-            let mut bytes = vec![0; number(stream)? + 2];
-            stream.read_exact(&mut bytes).ok()?;
-            bytes.truncate(bytes.len() - 2);
-            words.push(String::from_utf8(bytes).unwrap());
-        }
-        Some(words)
-    }
-
-    fn answer(strings: &mut BTreeMap<String, String>, words: &[String], mistake: &str) -> String {
-        let bulk = |value: Option<&str>| match value {
-            Some(value) => format!("${}\r\n{value}\r\n", value.len()),
-            None => "$-1\r\n".to_owned(),
-        };
-        let word = |place: usize| words[place].clone();
-        match words[0].as_str() {
-            "FLUSHALL" => strings.clear(),
-            "DBSIZE" => return format!(":{}\r\n", strings.len()),
-            "GET" => {
-                let found = strings.get(&words[1]).map(String::as_str);
-                return bulk(found.map(|value| if mistake == "GET" { "xyzz" } else { value }));
-            }
-            "GETRANGE" => {
-                let value = strings.get(&words[1]).cloned().unwrap_or_default();
-                let whole = words[3] == "-1" || mistake == "GETRANGE";
-                return bulk(Some(if whole { &value } else { &value[1..2] }));
-            }
-            "PUBLISH" => return format!(":{}\r\n", u8::from(mistake == "PUBLISH")),
-            "INCR" => {
-                let value = strings.entry(word(1)).or_insert_with(|| "0".to_owned());
-                let number = value.parse::<u64>().unwrap() + 1;
-                *value = number.to_string();
-                return format!(":{}\r\n", number + u64::from(mistake == "INCR"));
-            }
-            "SET" | "MSET" => {
-                // The last of several keys is dropped.
-                let lost = usize::from(mistake == words[0]) * 2;
-                for place in (1..words.len() - lost).step_by(2) {
-                    strings.insert(word(place), word(place + 1));
-                }
-            }
-            other => return format!("-ERR unknown command '{other}'\r\n"),
-        }
-        "+OK\r\n".to_owned()
     }
 
     fn job(command: RedisCommand) -> RedisJob {

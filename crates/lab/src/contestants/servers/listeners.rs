@@ -1,6 +1,5 @@
-//! Clients that listen to a channel, all on one thread of this program.
+//! Clients that listen to what a server sends, all on one thread of this program.
 
-use super::client::encoded;
 use std::{
     io,
     net::SocketAddr,
@@ -19,39 +18,43 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How many there are.
-pub(super) const LISTENERS: usize = 100;
-
-/// The channel, and what is sent to it.
-pub(super) const CHANNEL: &str = "news";
-pub(super) const MESSAGE: &str = "a message of thirty-two bytes...";
-
-/// How long a server may take to send the last messages.
+/// How long a server that has messages to send may send nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often this looks whether they have come.
+/// How often this looks whether the last messages have come.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Bytes read at once.
 const READ: usize = 64 << 10;
 
+/// What clients listen to. A message has a size by which messages are counted: its bytes, or its
+/// lines if messages differ in length.
+pub(super) struct Source {
+    /// The command by which a client begins to listen.
+    pub(super) command: Vec<u8>,
+    /// How many lines the answer to it has.
+    pub(super) lines_of_answer: usize,
+    /// The size of what has been received.
+    pub(super) size: fn(&[u8]) -> u64,
+    /// The size of one message.
+    pub(super) message: u64,
+}
+
 /// The listening clients, which leave when this is dropped.
 pub(super) struct Listeners {
-    /// Bytes that each has received behind the confirmation.
+    /// The size of what each has received behind the answer to its command.
     received: Arc<Vec<AtomicU64>>,
+    /// The size of one message.
+    message: u64,
     end: watch::Sender<bool>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// The bytes of a message as a subscriber gets it.
-fn message() -> u64 {
-    encoded(&["message", CHANNEL, MESSAGE]).len() as u64
-}
-
 impl Listeners {
-    /// Connects all, and waits until the server has confirmed that they listen.
-    pub(super) fn begin(address: SocketAddr) -> io::Result<Self> {
-        let received: Arc<Vec<_>> = Arc::new((0..LISTENERS).map(|_| AtomicU64::new(0)).collect());
+    /// Connects this many, and waits until the server has confirmed that they listen.
+    pub(super) fn begin(address: SocketAddr, count: usize, source: Source) -> io::Result<Self> {
+        let received: Arc<Vec<_>> = Arc::new((0..count).map(|_| AtomicU64::new(0)).collect());
+        let message = source.message;
         let (end, ended) = watch::channel(false);
         let (ready, is_ready) = std::sync::mpsc::channel();
         let counts = Arc::clone(&received);
@@ -61,11 +64,13 @@ impl Listeners {
         let thread = thread::spawn(move || {
             runtime.block_on(async move {
                 let mut all = JoinSet::new();
-                for number in 0..LISTENERS {
+                for number in 0..count {
                     let mut stream = TcpStream::connect(address).await?;
-                    stream.write_all(&encoded(&["SUBSCRIBE", CHANNEL])).await?;
-                    let confirmed = format!("*3\r\n$9\r\nsubscribe\r\n$4\r\n{CHANNEL}\r\n:1\r\n");
-                    stream.read_exact(&mut vec![0; confirmed.len()]).await?;
+                    stream.write_all(&source.command).await?;
+                    let mut lines = 0;
+                    while lines < source.lines_of_answer {
+                        lines += usize::from(stream.read_u8().await? == b'\n');
+                    }
                     let (counts, mut ended) = (Arc::clone(&counts), ended.clone());
                     all.spawn(async move {
                         let mut bytes = vec![0; READ];
@@ -73,7 +78,8 @@ impl Listeners {
                             tokio::select! {
                                 read = stream.read(&mut bytes) => match read {
                                     Ok(read) if read > 0 => {
-                                        counts[number].fetch_add(read as u64, Relaxed);
+                                        let size = (source.size)(&bytes[..read]);
+                                        counts[number].fetch_add(size, Relaxed);
                                     }
                                     // The count shows what is missing.
                                     _ => return,
@@ -91,6 +97,7 @@ impl Listeners {
         });
         let mut listeners = Self {
             received,
+            message,
             end,
             thread: Some(thread),
         };
@@ -106,6 +113,7 @@ impl Listeners {
     /// Returns the time that this took, and that number; an error is what is wrong.
     pub(super) fn wait(&self, least: u64) -> Result<(Duration, u64), String> {
         let begun = Instant::now();
+        let (mut moved, mut all) = (begun, 0);
         loop {
             let counts: Vec<_> = self
                 .received
@@ -114,15 +122,20 @@ impl Listeners {
                 .collect();
             let first = counts[0];
             let is_same = counts.iter().all(|count| *count == first);
-            if is_same && first.is_multiple_of(message()) && first / message() >= least {
-                return Ok((begun.elapsed(), first / message()));
+            let messages = first / self.message;
+            if is_same && first.is_multiple_of(self.message) && messages >= least {
+                return Ok((begun.elapsed(), messages));
             }
-            if begun.elapsed() > PATIENCE {
-                let (few, many) = (counts.iter().min(), counts.iter().max());
+            let sum = counts.iter().sum::<u64>();
+            if sum > all {
+                (moved, all) = (Instant::now(), sum);
+            }
+            if moved.elapsed() > PATIENCE {
+                let [few, many] = [counts.iter().min(), counts.iter().max()]
+                    .map(|size| size.copied().unwrap_or_default() as f64 / self.message as f64);
                 return Err(format!(
-                    "{LISTENERS} listeners received {few:?} to {many:?} bytes; each of {least} \
-                     messages has {}",
-                    message()
+                    "{} listeners received {few} to {many} of {least} messages",
+                    counts.len()
                 ));
             }
             thread::sleep(LOOK);
