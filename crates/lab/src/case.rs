@@ -22,6 +22,10 @@ pub enum ContestantKind {
     Counters,
     /// Servers of the Redis protocol.
     Servers,
+    /// Servers that run transactions.
+    Transacting,
+    /// Servers with a log that shows clients what happens to a range.
+    Watched,
     /// Servers with one thread, whose clients attack each other.
     Attacked,
     /// Servers whose keys expire, and are all reported when they do.
@@ -37,7 +41,9 @@ impl ContestantKind {
             Self::Channels => "channel",
             Self::Shards => "cache in shards",
             Self::Counters => "counter",
-            Self::Servers | Self::Attacked | Self::Expiring => "server",
+            Self::Servers | Self::Transacting | Self::Watched | Self::Attacked | Self::Expiring => {
+                "server"
+            }
         }
     }
 
@@ -50,6 +56,8 @@ impl ContestantKind {
         let of = match other {
             Self::Rows => "of rows",
             Self::Sequential => "for one thread",
+            Self::Transacting => "whose transactions are measured",
+            Self::Watched => "whose log is measured as it shows what happens to a range",
             Self::Attacked => "that has the commands of the attacks",
             Self::Expiring => "whose reports of expired keys are measured",
             _ => "of keys and values that threads share",

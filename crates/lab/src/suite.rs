@@ -554,6 +554,34 @@ const SUITE: &[Entry] = &[
         }],
         huge: &[],
     },
+    Entry {
+        experiment: "transactions",
+        quick: &[Setup {
+            threads: &[50],
+            keys: Some(10_000),
+            ..QUICK
+        }],
+        full: &[Setup {
+            threads: &[50],
+            keys: Some(100_000),
+            ..FULL
+        }],
+        huge: &[],
+    },
+    Entry {
+        experiment: "feeds",
+        quick: &[Setup {
+            threads: &[50],
+            keys: Some(10_000),
+            ..QUICK
+        }],
+        full: &[Setup {
+            threads: &[50],
+            keys: Some(100_000),
+            ..FULL
+        }],
+        huge: &[],
+    },
 ];
 
 impl Setup {

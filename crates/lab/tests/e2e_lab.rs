@@ -65,6 +65,42 @@ fn both_servers_are_measured_by_every_command() {
     }
 }
 
+#[test]
+fn transactions_are_sent_to_the_servers_that_have_them() {
+    let (good, table, errors) = run(
+        "run transactions --engines tremula_serve,redis_server --threads 3 --keys 1000 \
+         --seconds 0.05 --runs 1 --repeats 0",
+    );
+    assert!(good, "{errors}");
+    assert!(errors.contains("it has no command TXN"), "{errors}");
+    for name in ["exec_10", "txn_4_4", "plain_8"] {
+        let rows = table.lines().filter(|line| line.starts_with(name));
+        let rows: Vec<_> = rows.collect();
+        // The table of throughputs, and one of figures, with each pipeline.
+        assert_eq!(rows.len(), 2 * 2, "{name}: {table}");
+        let lacks_one = rows.iter().all(|row| row.ends_with('-'));
+        assert_eq!(lacks_one, name == "txn_4_4", "{table}");
+    }
+    // A server that lacks a command is refused where it is asked for nothing else.
+    let (good, _, errors) = run("run transactions --engines redis_server --mixes txn_4_4");
+    assert!(
+        !good && errors.contains("it has no command TXN"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn events_of_writes_reach_those_who_watch() {
+    let (good, table, errors) =
+        run("run feeds --threads 3 --keys 1000 --seconds 0.05 --runs 1 --repeats 0");
+    assert!(good, "{errors}");
+    for name in ["watch_1 ", "watch_100 "] {
+        // Events and writes a second, and two figures.
+        let rows = table.lines().filter(|line| line.starts_with(name));
+        assert_eq!(rows.count(), 4, "{name}: {table}");
+    }
+}
+
 /// What the lab prints when it has to measure the server and this file lies beside it.
 fn refusal(folder: &str, tremula: Option<&str>) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);

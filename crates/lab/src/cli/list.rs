@@ -41,6 +41,8 @@ pub(super) fn list() -> String {
         ("engines of shard_cache", ContestantKind::Shards),
         ("engines of counter_scaling", ContestantKind::Counters),
         ("engines of redis", ContestantKind::Servers),
+        ("engines of transactions", ContestantKind::Transacting),
+        ("engines of feeds", ContestantKind::Watched),
         ("engines of beside_attackers", ContestantKind::Attacked),
         ("engines of expiry", ContestantKind::Expiring),
     ] {

@@ -8,8 +8,8 @@ use crate::{
     measure::Sample,
     memory::FillCommand,
     workload::{
-        AttackJob, CounterJob, ExpiryJob, Job, RedisJob, RowJob, SequentialWork, ShardCacheJob,
-        SignalsJob, TableJob,
+        AttackJob, CounterJob, ExpiryJob, FeedJob, Job, RedisJob, RowJob, SequentialWork,
+        ShardCacheJob, SignalsJob, TableJob, TransactionJob,
     },
 };
 use std::{env, fmt};
@@ -153,6 +153,10 @@ pub enum Contestant {
     Counter(Box<dyn Measures<CounterJob>>),
     /// For experiments of [`ContestantKind::Servers`].
     Server(Box<dyn Measures<RedisJob>>),
+    /// For experiments of [`ContestantKind::Transacting`].
+    Transacting(Box<dyn Measures<TransactionJob>>),
+    /// For experiments of [`ContestantKind::Watched`].
+    Watched(Box<dyn Measures<FeedJob>>),
     /// For experiments of [`ContestantKind::Attacked`].
     Attacked(Box<dyn Measures<AttackJob>>),
     /// For experiments of [`ContestantKind::Expiring`].
@@ -174,6 +178,8 @@ impl Contestant {
             (Self::Shards(shards), Job::ShardCache(job)) => shards.measure(job),
             (Self::Counter(counter), Job::Counter(job)) => counter.measure(job),
             (Self::Server(server), Job::Redis(job)) => server.measure(job),
+            (Self::Transacting(server), Job::Transactions(job)) => server.measure(job),
+            (Self::Watched(server), Job::Feeds(job)) => server.measure(job),
             (Self::Attacked(server), Job::Attack(job)) => server.measure(job),
             (Self::Expiring(server), Job::Expiry(job)) => server.measure(job),
             _ => Err(LabError::Unavailable {
@@ -193,6 +199,8 @@ impl Contestant {
             Self::Shards(shards) => &mut **shards,
             Self::Counter(counter) => &mut **counter,
             Self::Server(server) => &mut **server,
+            Self::Transacting(server) => &mut **server,
+            Self::Watched(server) => &mut **server,
             Self::Attacked(server) => &mut **server,
             Self::Expiring(server) => &mut **server,
         }

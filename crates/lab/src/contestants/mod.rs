@@ -289,6 +289,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_without_txn_or_a_log_says_so() {
+        let refuses = |server, experiment, mix| refuses(server, experiment, mix, "");
+        for server in ServerKind::ALL {
+            let is_ours = server.name().starts_with("tremula");
+            for mix in ["exec_10", "plain_8"] {
+                assert_eq!(refuses(server.name(), "transactions", mix), None);
+            }
+            let refused = refuses(server.name(), "transactions", "txn_4_4");
+            assert_eq!(refused.is_none(), is_ours, "{server:?}");
+            let refused = refuses(server.name(), "feeds", "watch_1");
+            assert_eq!(refused.is_none(), server == ServerKind::TremulaEverySecond);
+        }
+    }
+
+    #[test]
     fn who_cannot_send_says_why() {
         let refuses = |who, traffic: Traffic, message: MessageKind| {
             refuses(who, "signals", traffic.name(), message.name())

@@ -9,6 +9,7 @@ mod ets_bench;
 mod ets_throughput;
 mod experiment;
 mod expiry;
+mod feeds;
 mod high_contention;
 mod insert_disjoint_ranges;
 mod long_scan;
@@ -21,6 +22,7 @@ mod sequential_overhead;
 mod shard_cache;
 mod signals;
 mod snapshot_beside_writers;
+mod transactions;
 mod ycsb;
 
 pub use crate::case::{Case, ContestantKind};
@@ -30,7 +32,7 @@ use crate::LabError;
 use experiment::{chosen, each_thread_count, threads};
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 21] = [
+pub const ALL: [&dyn Experiment; 23] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -50,6 +52,8 @@ pub const ALL: [&dyn Experiment; 21] = [
     &shard_cache::ShardCache,
     &counter_scaling::CounterScaling,
     &redis::Redis,
+    &transactions::Transactions,
+    &feeds::Feeds,
     &beside_attackers::BesideAttackers,
     &expiry::Expiry,
 ];
@@ -167,6 +171,8 @@ mod tests {
             "long_scan",
             "snapshot_beside_writers",
             "memory",
+            "transactions",
+            "feeds",
         ] {
             let experiment = find(experiment).unwrap();
             let groups = experiment.groups(&settings);

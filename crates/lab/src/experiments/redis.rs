@@ -71,19 +71,23 @@ impl Experiment for Redis {
 
     fn job(&self, group: &[Case], _run: usize, settings: &Settings) -> Job {
         let case = &group[0];
-        let pipelining = Pipelining::ALL.into_iter();
         Job::Redis(RedisJob {
             command: case
                 .workload
                 .parse()
                 .expect("a case is named by its command"),
-            pipelining: pipelining
-                .into_iter()
-                .find(|pipelining| pipelining.name() == case.key_set)
-                .expect("a case names its pipelining"),
+            pipelining: pipelining(case),
             clients: case.threads,
             keys: case.keys,
             duration: settings.duration,
         })
     }
+}
+
+/// How many requests a client sends at once in this case.
+pub(super) fn pipelining(case: &Case) -> Pipelining {
+    Pipelining::ALL
+        .into_iter()
+        .find(|pipelining| pipelining.name() == case.key_set)
+        .expect("a case names its pipelining")
 }

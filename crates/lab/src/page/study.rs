@@ -36,6 +36,8 @@ impl Words {
             "signals" => ("senders", "messages"),
             "shard_cache" => ("workers", "requests"),
             "redis" => ("threads", "commands"),
+            "transactions" => ("clients", "transactions"),
+            "feeds" => ("writers", "events"),
             "memory" => ("threads", "inserts"),
             "remove" => ("threads", "removals"),
             "long_scan" => ("threads", "entries"),

@@ -1,9 +1,9 @@
 //! What one contestant does in one measurement.
 
 use super::{
-    AdaptationJob, AttackJob, CounterJob, EtsBenchJob, EtsJob, ExpiryJob, LongScanJob, MixJob,
-    RangeUpdateJob, RedisJob, RemoveJob, SequentialJob, ShardCacheJob, SignalsJob, SnapshotJob,
-    YcsbJob,
+    AdaptationJob, AttackJob, CounterJob, EtsBenchJob, EtsJob, ExpiryJob, FeedJob, LongScanJob,
+    MixJob, RangeUpdateJob, RedisJob, RemoveJob, SequentialJob, ShardCacheJob, SignalsJob,
+    SnapshotJob, TransactionJob, YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -22,6 +22,10 @@ pub enum Job {
     Signals(SignalsJob),
     /// Receive commands as a server.
     Redis(RedisJob),
+    /// Receive transactions as a server.
+    Transactions(TransactionJob),
+    /// Show clients what others write.
+    Feeds(FeedJob),
     /// Serve a client while others attack it.
     Attack(AttackJob),
     /// Let keys expire.
@@ -87,6 +91,8 @@ impl Job {
             Self::Sequential(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Signals(job) => job.message.bytes() as f64,
             Self::Redis(_) => RedisJob::KEY_BYTES as f64,
+            Self::Transactions(_) => TransactionJob::KEY_BYTES as f64,
+            Self::Feeds(_) => FeedJob::KEY_BYTES as f64,
             Self::Attack(_) => AttackJob::KEY_BYTES as f64,
             Self::Expiry(_) => ExpiryJob::KEY_BYTES as f64,
         }

@@ -8,6 +8,7 @@ mod counter;
 mod ets;
 mod ets_bench;
 mod expiry;
+mod feeds;
 mod job;
 mod long_scan;
 mod mix;
@@ -18,6 +19,7 @@ mod sequential;
 mod shard_cache;
 mod signals;
 mod snapshots;
+mod transactions;
 mod ycsb;
 mod zipfian;
 
@@ -28,6 +30,7 @@ pub use counter::{CounterJob, CounterMix, READ_PERIOD};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};
 pub use ets_bench::{EtsBenchJob, EtsOperation, GROUP, LIST_LENGTH, SEARCHES, State};
 pub use expiry::{Expiring, ExpiryJob};
+pub use feeds::{Feed, FeedJob};
 pub use job::{AppendJob, BatchJob, FillJob, Job, LookupStyle, RowJob, SequentialWork, TableJob};
 pub use long_scan::{ExpectedScan, LONG_SCAN, LongScanJob, expected_scans};
 pub use mix::{
@@ -41,6 +44,7 @@ pub use sequential::{SEQUENTIAL_SCAN, SequentialJob, SequentialOperation};
 pub use shard_cache::{CacheTraffic, HOT_IDS, ShardCacheJob, ValueSize};
 pub use signals::{Message, MessageKind, SignalsJob, Stamp, Traffic};
 pub use snapshots::{Company, SnapshotJob, update_stream};
+pub use transactions::{Transaction, TransactionJob};
 pub use ycsb::{
     Action, Distribution, LONGEST_SCAN, Phase, YcsbJob, YcsbMix, actions, draw_keys, stream_length,
 };

@@ -1,20 +1,22 @@
-//! Servers of the Redis protocol, each in a process of its own, driven by `redis-benchmark`,
-//! attacked, or with keys that expire.
+//! Servers of the Redis protocol, each in a process of its own: driven by `redis-benchmark`, sent
+//! transactions, watched, attacked, or with keys that expire.
 
 mod attacked;
 mod benchmark;
 mod client;
 mod expiry;
+mod feeds;
 mod listeners;
 mod process;
+mod transactions;
 
 use super::contestant::{
-    Contestant, Entrant, Measures, Samples, Side, Started, Starter, is_on_path,
+    Asked, Contestant, Entrant, Measures, Samples, Side, Started, Starter, is_on_path,
 };
 use crate::{
     LabError,
     case::ContestantKind,
-    workload::{AttackJob, ExpiryJob, RedisJob},
+    workload::{AttackJob, ExpiryJob, FeedJob, RedisJob, Transaction, TransactionJob},
 };
 use process::{Durability, ServerProcess};
 
@@ -93,10 +95,16 @@ impl Entrant for ServerKind {
         match self {
             Self::Tremula => &[
                 ContestantKind::Servers,
+                ContestantKind::Transacting,
                 ContestantKind::Attacked,
                 ContestantKind::Expiring,
             ],
-            _ => &[ContestantKind::Servers],
+            Self::TremulaEverySecond => &[
+                ContestantKind::Servers,
+                ContestantKind::Transacting,
+                ContestantKind::Watched,
+            ],
+            _ => &[ContestantKind::Servers, ContestantKind::Transacting],
         }
     }
 
@@ -126,6 +134,19 @@ impl Entrant for ServerKind {
         }
     }
 
+    fn refuses(&self, asked: &Asked<'_>) -> Option<&'static str> {
+        let is_redis = match self {
+            Self::Redis | Self::RedisEverySecond | Self::RedisAlways | Self::Valkey => true,
+            Self::Tremula
+            | Self::TremulaCaTree
+            | Self::TremulaBTree
+            | Self::TremulaEverySecond
+            | Self::TremulaAlways => false,
+        };
+        let is_txn = asked.workload == Some(Transaction::Txn.name());
+        (is_redis && is_txn).then_some("it has no command TXN")
+    }
+
     fn start(&self, kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {
         let process = match self {
             Self::Tremula => ServerProcess::tremula(&[], Durability::None),
@@ -145,6 +166,8 @@ impl Entrant for ServerKind {
             process: process?,
         });
         Ok(match kind {
+            ContestantKind::Transacting => Contestant::Transacting(contestant),
+            ContestantKind::Watched => Contestant::Watched(contestant),
             ContestantKind::Attacked => Contestant::Attacked(contestant),
             ContestantKind::Expiring => Contestant::Expiring(contestant),
             _ => Contestant::Server(contestant),
@@ -172,6 +195,20 @@ impl Started for ServerContestant {
 impl Measures<RedisJob> for ServerContestant {
     fn measure(&mut self, job: &RedisJob) -> Samples {
         let sample = benchmark::measure(self.kind.name(), &self.process, job)?;
+        Ok(vec![Ok(sample)])
+    }
+}
+
+impl Measures<TransactionJob> for ServerContestant {
+    fn measure(&mut self, job: &TransactionJob) -> Samples {
+        let sample = transactions::measure(self.kind.name(), &self.process, job)?;
+        Ok(vec![Ok(sample)])
+    }
+}
+
+impl Measures<FeedJob> for ServerContestant {
+    fn measure(&mut self, job: &FeedJob) -> Samples {
+        let sample = feeds::measure(self.kind.name(), &self.process, job)?;
         Ok(vec![Ok(sample)])
     }
 }
