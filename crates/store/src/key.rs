@@ -1,7 +1,7 @@
 //! The key type.
 
 use crate::small_bytes::SmallBytes;
-use crate::text_head::head_of_text;
+use crate::text_head::{self, head_of_text};
 use std::fmt;
 use tremula_index::ByteKey;
 
@@ -35,6 +35,11 @@ impl ByteKey for Key {
     #[inline]
     fn head_of_bytes(bytes: &[u8]) -> u64 {
         head_of_text(bytes)
+    }
+
+    #[inline]
+    fn is_only_of_one(head: u64) -> bool {
+        text_head::is_only_of_one(head)
     }
 }
 

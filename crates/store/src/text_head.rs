@@ -5,9 +5,14 @@
 //! them are often equal for all. But text needs fewer than eight bits a byte: a digit follows a
 //! digit, and a letter a letter. So the head here is an arithmetic code, which keeps the order: the
 //! first byte chooses a part of the range of all numbers, as wide as the byte is frequent, the
-//! second byte a part of that, and so on. The head is where the last part begins. It holds about 18
-//! digits, or 14 letters, or 7 arbitrary bytes, and all but the last digit of
+//! second byte a part of that, and so on. Below the parts of all bytes lies that of a key's end. It
+//! holds about 18 digits, or 14 letters, or 7 arbitrary bytes, and all but the last digit of
 //! `counter:000000012345`.
+//!
+//! Of a key that fits in with its end, the head is an odd number from the last part: no other key
+//! has it, because the parts of different keys have no number in common. So an index that has found
+//! the head need not look at the key, which lies elsewhere in memory. Of a longer key, the head is
+//! the even number where its last part begins, or the one below that.
 //!
 //! The frequencies are fixed and depend only on what kind of byte came before. They decide how much
 //! of a key a head holds, never the order.
@@ -90,6 +95,16 @@ const fn weight(before: Kind, byte: u8) -> u64 {
     }
 }
 
+/// How frequent the end of a key is behind a byte of some kind, beside those weights.
+const fn weight_of_end(before: Kind) -> u64 {
+    match before {
+        Kind::Zero => 200,
+        Kind::Digit => 600,
+        Kind::Lower | Kind::Upper => 100,
+        Kind::Mark | Kind::Binary => 15,
+    }
+}
+
 /// A byte's part of a range.
 #[derive(Clone, Copy)]
 struct Part {
@@ -99,59 +114,89 @@ struct Part {
     next: u8,
 }
 
-/// The parts, by the kind of the byte before.
-static PARTS: [[Part; 256]; KINDS.len()] = parts();
+/// The parts behind a byte of some kind.
+struct Parts {
+    /// How wide the part of a key's end is. It begins where the range does.
+    end: u16,
+    bytes: [Part; 256],
+}
 
-const fn parts() -> [[Part; 256]; KINDS.len()] {
+/// The parts, by the kind of the byte before.
+static PARTS: [Parts; KINDS.len()] = [
+    parts(KINDS[0]),
+    parts(KINDS[1]),
+    parts(KINDS[2]),
+    parts(KINDS[3]),
+    parts(KINDS[4]),
+    parts(KINDS[5]),
+];
+
+const fn parts(before: Kind) -> Parts {
     let none = Part {
         start: 0,
         width: 0,
         next: 0,
     };
-    let mut all = [[none; 256]; KINDS.len()];
-    let mut before = 0;
-    while before < KINDS.len() {
-        let mut total = 0;
-        let mut byte = 0;
-        while byte < 256 {
-            total += weight(KINDS[before], byte as u8);
-            byte += 1;
-        }
-        assert!(total < 1 << SHIFT);
-        let (mut below, mut start, mut byte) = (0, 0, 0);
-        while byte < 256 {
-            below += weight(KINDS[before], byte as u8);
-            let end = (below << SHIFT) / total;
-            all[before][byte] = Part {
-                start: start as u16,
-                width: (end - start) as u16,
-                next: kind(byte as u8) as u8,
-            };
-            start = end;
-            byte += 1;
-        }
-        before += 1;
+    let mut total = weight_of_end(before);
+    let mut byte = 0;
+    while byte < 256 {
+        total += weight(before, byte as u8);
+        byte += 1;
     }
-    all
+    assert!(total < 1 << SHIFT);
+    let mut below = weight_of_end(before);
+    let end_of_key = (below << SHIFT) / total;
+    let (mut start, mut byte) = (end_of_key, 0);
+    let mut bytes = [none; 256];
+    while byte < 256 {
+        below += weight(before, byte as u8);
+        let end = (below << SHIFT) / total;
+        bytes[byte] = Part {
+            start: start as u16,
+            width: (end - start) as u16,
+            next: kind(byte as u8) as u8,
+        };
+        start = end;
+        byte += 1;
+    }
+    Parts {
+        end: end_of_key as u16,
+        bytes,
+    }
 }
 
 /// A number that is never greater for smaller bytes.
 pub(crate) fn head_of_text(bytes: &[u8]) -> u64 {
     // The range begins at `start`; `unit` is a 2^-16th of its width. Both are scaled by 2^16, so
-    // that the parts of a narrow range still differ.
+    // that the parts of a narrow range still differ: `unit` also is the width of the range in
+    // heads.
     let mut start = 0_u128;
     let mut unit = u64::MAX;
     let mut parts = &PARTS[Kind::Mark as usize];
     for byte in bytes {
-        let part = parts[usize::from(*byte)];
+        let part = parts.bytes[usize::from(*byte)];
         start += u128::from(unit) * u128::from(part.start);
-        unit = ((u128::from(unit) * u128::from(part.width)) >> SHIFT) as u64;
+        unit = narrow(unit, part.width);
         if unit == 0 {
             break;
         }
         parts = &PARTS[usize::from(part.next) % KINDS.len()];
     }
-    (start >> SHIFT) as u64
+    let first = (start >> SHIFT) as u64;
+    // Then the two numbers above the first lie in the part, and one of them is odd.
+    if narrow(unit, parts.end) >= 4 {
+        return (first + 1) | 1;
+    }
+    first & !1
+}
+
+/// Whether only one key can have this head.
+pub(crate) const fn is_only_of_one(head: u64) -> bool {
+    head & 1 == 1
+}
+
+fn narrow(unit: u64, width: u16) -> u64 {
+    ((u128::from(unit) * u128::from(width)) >> SHIFT) as u64
 }
 
 #[cfg(test)]
@@ -181,6 +226,22 @@ mod tests {
         }
 
         #[test]
+        fn different_keys_have_different_heads_or_even_ones(
+            mut keys in prop::collection::vec(key(), 2..20),
+            more in key(),
+        ) {
+            let longer: Vec<_> = keys.iter().map(|key| [&key[..], &more].concat()).collect();
+            keys.extend(longer);
+            keys.sort();
+            keys.dedup();
+            for pair in keys.windows(2) {
+                let heads = [head_of_text(&pair[0]), head_of_text(&pair[1])];
+                let differ = heads[0] != heads[1];
+                prop_assert!(differ || !is_only_of_one(heads[0]), "{pair:?} {heads:?}");
+            }
+        }
+
+        #[test]
         fn a_key_behind_its_prefix_has_no_smaller_head(key in key(), more in key()) {
             let longer = [&key[..], &more].concat();
             prop_assert!(head_of_text(&key) <= head_of_text(&longer));
@@ -196,6 +257,23 @@ mod tests {
             .map(<[u64]>::len)
             .max()
             .unwrap_or(0)
+    }
+
+    #[test]
+    fn usual_keys_alone_have_their_heads() {
+        for key in [
+            "",
+            "a",
+            "key:000000012345",
+            "user:1234567",
+            "visits",
+            "order:981273",
+        ] {
+            assert!(is_only_of_one(head_of_text(key.as_bytes())), "{key}");
+        }
+        let long = "session:0f8fad5b-d9cb-469f-a165-70867728950e";
+        assert!(!is_only_of_one(head_of_text(long.as_bytes())));
+        assert!(!is_only_of_one(head_of_text(&[255; 100])));
     }
 
     #[test]

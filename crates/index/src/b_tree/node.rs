@@ -3,6 +3,7 @@
 mod inner;
 
 use super::layout::Plan;
+use crate::key::KeyHead;
 use crate::kit::{
     Heads, Packed, STRIDE, SearchKey, Slot, Spec, StoredKey, close, on_unwind, open, prefetch,
 };
@@ -481,7 +482,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         if at >= count || heads.load(at) != probe.head {
             return Ok(Err(at.min(count)));
         }
-        if S::HEAD_IS_KEY {
+        if S::Head::is_only_of_one(probe.head) {
             return Ok(Ok(at));
         }
         self.find_among_equal_heads(at, count, probe, sound)

@@ -48,6 +48,14 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     #[doc(hidden)]
     const SPARE_BITS: u32 = 0;
 
+    /// Whether no more than one key has this head ([`ByteKey::is_only_of_one`]).
+    #[doc(hidden)]
+    #[inline]
+    fn is_only_of_one(head: u64) -> bool {
+        let _ = head;
+        Self::IS_KEY
+    }
+
     /// Whether these heads are made for keys of this type. If not, no method is called.
     #[doc(hidden)]
     #[inline]
@@ -331,6 +339,11 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
 
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
         bytes.map(K::head_of_bytes)
+    }
+
+    #[inline]
+    fn is_only_of_one(head: u64) -> bool {
+        K::is_only_of_one(head)
     }
 }
 

@@ -105,6 +105,15 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
         head_of(bytes)
     }
 
+    /// Whether no more than one key has this head, though others may share theirs. Where it is so,
+    /// an index that has found the head does not look at the key. Only for a type that overrides
+    /// [`head_of_bytes`](Self::head_of_bytes).
+    #[inline]
+    fn is_only_of_one(head: u64) -> bool {
+        let _ = head;
+        Self::HEAD_IS_KEY
+    }
+
     /// The key with this head if [`HEAD_IS_KEY`](Self::HEAD_IS_KEY), otherwise `None`.
     #[inline]
     fn from_head(head: u64) -> Option<Self> {

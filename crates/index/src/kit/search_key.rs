@@ -3,6 +3,7 @@
 use super::{Position, Spec, StoredKey};
 use crate::contract::{Direction, KeyRange};
 use crate::form::Sought;
+use crate::key::KeyHead;
 use crate::key::head::{hash_of_sought, head_of_sought};
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -52,7 +53,7 @@ impl<'k, S: Spec> SearchKey<'k, S> {
     #[inline]
     pub unsafe fn compare(&self, stored: StoredKey<S>) -> Ordering {
         self.head.cmp(&stored.head).then_with(|| {
-            if S::HEAD_IS_KEY {
+            if S::Head::is_only_of_one(self.head) {
                 Ordering::Equal
             } else {
                 // SAFETY: passed on to the caller.

@@ -117,7 +117,7 @@ impl<S: Spec> StoredKey<S> {
     /// As for [`with`](Self::with), for both.
     pub unsafe fn compare(self, other: Self) -> Ordering {
         self.head.cmp(&other.head).then_with(|| {
-            if S::HEAD_IS_KEY {
+            if S::Head::is_only_of_one(self.head) {
                 return Ordering::Equal;
             }
             // SAFETY: passed on to the caller.

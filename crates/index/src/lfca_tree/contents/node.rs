@@ -4,6 +4,7 @@ use super::invariants::check_made;
 #[cfg(test)]
 use super::tests;
 use super::word::Word;
+use crate::key::KeyHead;
 use crate::kit::{self, SearchKey, Spec, key_of_head, prefetch};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -236,7 +237,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn below(self, probe: &SearchKey<'_, S>) -> usize {
         let heads = self.heads();
         let start = heads.partition_point(|head| *head < probe.head);
-        if S::HEAD_IS_KEY || heads.get(start) != Some(&probe.head) {
+        if heads.get(start) != Some(&probe.head) || S::Head::is_only_of_one(probe.head) {
             return start;
         }
         self.partition_equal(start, probe, |key| probe.key.compare(key).is_gt())
@@ -252,6 +253,9 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let start = heads.partition_point(|head| *head < probe.head);
         if heads.get(start) != Some(&probe.head) {
             return start;
+        }
+        if S::Head::is_only_of_one(probe.head) {
+            return start + 1;
         }
         self.partition_equal(start, probe, |key| probe.key.compare(key).is_ge())
     }
@@ -288,7 +292,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn holds(self, at: usize, probe: &SearchKey<'_, S>) -> bool {
         at < self.len()
             && self.head(at) == probe.head
-            && (S::HEAD_IS_KEY || self.with_key(at, |key| probe.key.compare(key).is_eq()))
+            && (S::Head::is_only_of_one(probe.head)
+                || self.with_key(at, |key| probe.key.compare(key).is_eq()))
     }
 
     /// Whether the node has one count only.
