@@ -395,12 +395,16 @@ impl Store {
             .for_each(|database| database.let_expire(expires));
     }
 
-    /// Frees what the databases have unlinked, as far as no thread is inside them. They do this by
-    /// themselves while they are used; call it, now and then, when nobody uses them. O(garbage).
+    /// Frees what the databases have unlinked, as far as no thread is inside them, and what is kept
+    /// for the next records of the log. They do the former by themselves while they are used; call
+    /// it, now and then, when nobody uses them. O(garbage).
     ///
     /// `tidy_thread` also runs on every other thread that holds values: the cache's workers.
     pub fn tidy(&self, tidy_thread: fn()) {
         self.databases().for_each(|database| database.tidy());
+        if let Some(journal) = &self.journal {
+            journal.tidy();
+        }
         if let Some(cache) = &self.cache {
             cache.tidy(tidy_thread);
         }

@@ -19,13 +19,16 @@ use crate::batch::micros;
 use crate::error::{Failure, Full, Stopped};
 use crate::log::Tail;
 use crate::sequence::Sequence;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tremula_sync::Arc;
 use tremula_sync::atomic::Ordering;
 
 /// Unsynced bytes from which the flusher syncs, whatever the period: a sync of more would keep it
 /// from writing for too long.
 const MOST_UNSYNCED: u64 = 8 << 20;
+
+/// How long the log at rest keeps its buffers.
+const KEPT_FOR: Duration = Duration::from_secs(1);
 
 pub(super) struct Flusher {
     shared: Arc<Shared>,
@@ -99,9 +102,21 @@ impl Flusher {
                 if is_closing {
                     return self.end();
                 }
-                let due = self.due();
-                self.shared.watermark.wait_for_demand(due);
+                self.rest(&mut pending);
             }
+        }
+    }
+
+    /// Waits until there is something to do. When nothing has come for a while, the log keeps no
+    /// buffers.
+    fn rest(&self, pending: &mut Pending) {
+        let watermark = &self.shared.watermark;
+        let due = self.due();
+        let until = due.unwrap_or_else(|| Instant::now() + KEPT_FOR);
+        let is_called = watermark.wait_for_demand(Some(until));
+        if !is_called && due.is_none() {
+            self.shared.queue.free_if_empty(pending);
+            watermark.wait_for_demand(None);
         }
     }
 

@@ -66,6 +66,13 @@ impl Pending {
         self.frames.clear();
     }
 
+    /// Frees the room for further frames, if there is no frame.
+    fn free_if_empty(&mut self) {
+        if self.frames.is_empty() {
+            *self = Self::default();
+        }
+    }
+
     fn add(&mut self, batch: &Batch, tail: Tail) {
         let length = batch.bytes();
         let fits = |last: &&mut Draft| {
@@ -181,6 +188,12 @@ impl Queue {
         into.clear();
         mem::swap(&mut self.0.lock().pending, into);
         into.fill_up();
+    }
+
+    /// Frees the flusher's buffer and its own, as far as nothing is in them: the log is at rest.
+    pub(super) fn free_if_empty(&self, taken: &mut Pending) {
+        self.0.lock().pending.free_if_empty();
+        taken.free_if_empty();
     }
 
     pub(super) fn set_room(&self, bytes: u64) {

@@ -109,6 +109,12 @@ impl Buffer {
         self.ends.clear();
         self.pieces.clear();
     }
+
+    fn free_if_empty(&mut self) {
+        if self.pieces.is_empty() {
+            *self = Self::default();
+        }
+    }
 }
 
 struct Merge {
@@ -225,6 +231,17 @@ impl Journal {
         if self.is_refused.load(Relaxed) != is_refused {
             self.is_refused.store(is_refused, Relaxed);
         }
+    }
+
+    /// Frees the memory that is kept for the next records.
+    pub(crate) fn tidy(&self) {
+        for buffer in &self.buffers {
+            buffer.lock().free_if_empty();
+        }
+        let mut merge = self.merge.lock();
+        merge.taken.iter_mut().for_each(Buffer::free_if_empty);
+        merge.order = Vec::new();
+        merge.batch = Batch::new();
     }
 
     /// Whether a writer may change something. If the disk is behind, this waits for it.
