@@ -62,6 +62,33 @@ const GATHER: Checker = Checker {
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "buffers_of_a_log_at_rest_stay",
+        file: "crates/log/src/files/flusher.rs",
+        original: "            self.shared.queue.free_if_empty(pending);\n",
+        replacement: "            let _ = pending;\n",
+        why: "The log keeps some megabytes though nothing is written.",
+        checker: attacks("buffers_of_the_log"),
+        hangs: false,
+    },
+    Mutant {
+        name: "buffers_on_the_way_to_the_log_stay",
+        file: "crates/store/src/store.rs",
+        original: "            journal.tidy();\n",
+        replacement: "            let _ = journal;\n",
+        why: "The buffers of the journal keep their memory though nothing is written.",
+        checker: attacks("buffers_of_the_log"),
+        hangs: false,
+    },
+    Mutant {
+        name: "heads_of_long_keys_seem_to_be_of_one",
+        file: "crates/store/src/text_head.rs",
+        original: "    first & !1\n",
+        replacement: "    first\n",
+        why: "Of two long keys that begin alike, one is taken for the other.",
+        checker: store("text_head"),
+        hangs: false,
+    },
+    Mutant {
         name: "server_moves_clients_without_their_input",
         file: "crates/server/src/connection.rs",
         original: "        connection.client.set_socket(Arc::clone(&socket));",
