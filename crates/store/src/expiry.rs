@@ -68,10 +68,6 @@ impl Expiry {
         let expiry = Self::from_millis(millis).ok_or_else(|| format!("a time of {millis}"))?;
         Ok(Some(expiry).filter(|_| millis > 0))
     }
-
-    pub(crate) const fn bytes(self) -> [u8; Self::BYTES] {
-        self.0
-    }
 }
 
 /// A time that no [`Expiry`] can be: before 1970, or after the year 10889.
