@@ -41,9 +41,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "expiry_lasts_a_millisecond_more",
-        file: "crates/store/src/expiry.rs",
-        original: "        self <= Self::now()\n",
-        replacement: "        self < Self::now()\n",
+        file: "crates/store/src/database.rs",
+        original: "        expiry <= self.index.now() && ",
+        replacement: "        expiry < self.index.now() && ",
         why: "A key is seen when its time has come.",
         checker: EXPIRY,
         hangs: false,
