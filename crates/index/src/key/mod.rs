@@ -106,8 +106,8 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
     }
 
     /// Whether no more than one key has this head, though others may share theirs. Where it is so,
-    /// an index that has found the head does not look at the key. Only for a type that overrides
-    /// [`head_of_bytes`](Self::head_of_bytes).
+    /// an index that has found the head does not look at the key, and takes one key for another if
+    /// the answer is wrong. Only for a type that overrides [`head_of_bytes`](Self::head_of_bytes).
     #[inline]
     fn is_only_of_one(head: u64) -> bool {
         let _ = head;
