@@ -22,7 +22,8 @@ pub(crate) struct Copy {
     pub(crate) entries: Entries,
     /// The sequence of the last event.
     pub(crate) last: Sequence,
-    pub(crate) is_complete: bool,
+    /// The sequence of the last part of the snapshot, once it has been shown.
+    pub(crate) complete: Option<Sequence>,
     /// The rows of the snapshot, those of one sequence together.
     pub(crate) parts: Vec<(Sequence, Entries)>,
     /// The sequences of all events.
@@ -69,7 +70,7 @@ impl Copy {
                 let before = self.entries.insert(key.to_vec(), row);
                 assert!(before.is_none(), "the row {key:?} comes twice");
             }
-            Happened::Complete => self.is_complete = true,
+            Happened::Complete => self.complete = Some(event.sequence),
             Happened::Set { key, value, expiry } => {
                 self.entries.insert(key.to_vec(), (value.to_vec(), *expiry));
             }
