@@ -19,7 +19,7 @@ use super::split::place_of_split;
 use super::tree::{Parent, Position, Tree};
 use crate::contract::{Direction, KeyRange, Storable};
 use crate::key::KeyHead;
-use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey};
+use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey, prefetch};
 use crate::transactional::{
     Adapted, Change, HeldParts, Part, ShownParts, Steps, Transaction, View, run, show,
 };
@@ -34,11 +34,16 @@ use tremula_sync::{Backoff, Restart, VersionGuard};
 /// and threads therefore lock leaves in different orders.
 const TRIES: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 
+/// Up to so many held leaves are searched one by one, which takes no memory beside them.
+const FEW: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+
 /// A leaf that this thread has locked.
 struct HeldLeaf<'g, S: Spec> {
     span: Span<'g, S>,
     /// Whether anything has been written to it.
     changed: bool,
+    /// Whether a key has been added or removed, so that others may have another index.
+    has_moved: bool,
     /// The key that was removed last, since the leaf was last split: it leads to the leaf when the
     /// leaf is underfull in the end.
     removed: Option<StoredKey<S>>,
@@ -49,6 +54,7 @@ impl<'g, S: Spec> HeldLeaf<'g, S> {
         Self {
             span,
             changed: false,
+            has_moved: false,
             removed: None,
         }
     }
@@ -64,6 +70,16 @@ struct Single {
     head: u64,
     /// Where in the held leaves its leaf was at first.
     held: usize,
+    /// Where in that leaf it was, or belonged, at first.
+    at: SearchResult,
+}
+
+impl Single {
+    /// A key of which only the leaf is known yet.
+    fn new(head: u64, held: usize) -> Self {
+        let at = Err(0);
+        Self { head, held, at }
+    }
 }
 
 /// A value, or an entry, that is in no leaf. It is freed by [`HeldLeaves::release`].
@@ -111,13 +127,13 @@ pub(super) struct HeldLeaves<'g, S: Spec> {
     tree: &'g Tree<S>,
     guard: &'g Guard<'g>,
     leaves: Vec<HeldLeaf<'g, S>>,
-    /// Where in `leaves` the leaf at an address is.
+    /// Where in `leaves` the leaf at an address is, if there are more than a [`FEW`].
     by_address: BTreeMap<*mut Header, usize>,
     /// The ranges of the step that are one key.
     single: Vec<Option<Single>>,
     /// Whether a leaf has been split, so that a key may have moved to another.
     has_split: bool,
-    /// Where the key of such a range was found last, if no leaf has changed its keys since.
+    /// Where the key of such a range was found last, if nothing has been written since.
     last: Cell<Option<(usize, Place)>>,
     /// By how much the number of entries has changed.
     growth: isize,
@@ -179,6 +195,7 @@ impl<S: Spec> Tree<S> {
                 unlock_unchanged(held.into_spans());
                 return Err(restart);
             }
+            held.find_singles(over);
             Ok(held)
         })
     }
@@ -201,26 +218,36 @@ impl<S: Spec> Tree<S> {
         };
         let (leaf, lock) = self.retry(|| self.lock_start(&bounds, guard));
         let mut held = HeldLeaves::new(self, guard, vec![Span::whole(leaf, lock)]);
-        let head = probe.head;
-        held.single.push(Some(Single { head, held: 0 }));
+        held.single.push(Some(Single::new(probe.head, 0)));
         held
     }
 }
 
 impl<'g, S: Spec> HeldLeaves<'g, S> {
     pub(super) fn new(tree: &'g Tree<S>, guard: &'g Guard<'g>, spans: Vec<Span<'g, S>>) -> Self {
-        let leaves: Vec<_> = spans.into_iter().map(HeldLeaf::new).collect();
-        let addresses = leaves.iter().map(|held| held.span.leaf.as_ptr());
-        Self {
+        let mut held = Self {
             tree,
             guard,
-            by_address: addresses.zip(0..).collect(),
+            by_address: BTreeMap::new(),
             single: Vec::new(),
             has_split: false,
             last: Cell::new(None),
-            leaves,
+            leaves: spans.into_iter().map(HeldLeaf::new).collect(),
             growth: 0,
             loose: Vec::new(),
+        };
+        held.note_addresses(0);
+        held
+    }
+
+    /// Notes where the leaves are, after one or more have been added behind the first `known`.
+    fn note_addresses(&mut self, known: usize) {
+        if self.leaves.len() > FEW {
+            // What was a few is not in the map yet.
+            let first = if known > FEW { known } else { 0 };
+            let addresses = self.leaves[first..].iter().map(|held| held.span.leaf);
+            self.by_address
+                .extend(addresses.map(|leaf| leaf.as_ptr()).zip(first..));
         }
     }
 
@@ -230,9 +257,13 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     }
 
     fn index_of(&self, leaf: LeafRef<'g, S>) -> Option<usize> {
+        let is = |held: &HeldLeaf<'g, S>| held.span.leaf.as_ptr() == leaf.as_ptr();
+        if self.leaves.len() <= FEW {
+            return self.leaves.iter().rposition(is);
+        }
         // Mostly the last one, since ranges ascend.
-        let last = self.leaves.len().checked_sub(1)?;
-        if self.leaves[last].span.leaf.as_ptr() == leaf.as_ptr() {
+        let last = self.leaves.len() - 1;
+        if is(&self.leaves[last]) {
             return Some(last);
         }
         self.by_address.get(&leaf.as_ptr()).copied()
@@ -241,8 +272,8 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     /// Returns where in `leaves` it is.
     fn add(&mut self, leaf: LeafRef<'g, S>, lock: VersionGuard<'g>) -> usize {
         let index = self.leaves.len();
-        self.by_address.insert(leaf.as_ptr(), index);
         self.leaves.push(HeldLeaf::new(Span::whole(leaf, lock)));
+        self.note_addresses(index);
         index
     }
 
@@ -301,12 +332,33 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         }
         let single = self.single.get(within).copied().flatten();
         let held = match single {
-            Some(Single { held, .. }) if !self.has_split => held,
+            Some(Single { held, at, .. }) if !self.has_split => {
+                if !self.leaves[held].has_moved {
+                    return Some((held, at));
+                }
+                held
+            }
             _ => self.leaf_of(probe)?,
         };
         let place = (held, find_in(self.leaves[held].span.leaf, probe));
         self.last.set(single.map(|_| (within, place)));
         Some(place)
+    }
+
+    /// Finds the keys of the ranges that are one key, and asks for their values: so the step waits
+    /// for all of them together, and not for one after the other.
+    fn find_singles(&mut self, over: &[KeyRange<'_, S::Key>]) {
+        for (single, range) in self.single.iter_mut().zip(over) {
+            if let (Some(single), Some(key)) = (single, one_key(range)) {
+                let leaf = self.leaves[single.held].span.leaf;
+                single.at = find_in(leaf, &SearchKey::with_head(key, single.head));
+                if let Ok(at) = single.at
+                    && !Packed::<S::Value>::is_word()
+                {
+                    prefetch(leaf.values()[at].load().word());
+                }
+            }
+        }
     }
 
     /// A key with its head, which lies in the range with this number.
@@ -340,12 +392,11 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         if let Some(key) = one_key(range) {
             let probe = SearchKey::new(key);
             let (leaf, held) = self.hold_leaf_at(&Position::At(probe))?;
-            let head = probe.head;
             // By the time that the step comes to this key, the caches have its place.
-            let segment = leaf.heads().segment(head);
+            let segment = leaf.heads().segment(probe.head);
             leaf.heads().prefetch(segment);
             leaf.prefetch_slots(segment);
-            self.single.push(Some(Single { head, held }));
+            self.single.push(Some(Single::new(probe.head, held)));
             return Ok(());
         }
         self.single.push(None);
@@ -457,6 +508,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         self.last.set(None);
         let held = &mut self.leaves[held];
         held.changed = true;
+        held.has_moved |= at.is_err();
         let leaf = held.span.leaf;
         match at {
             Ok(at) => {
@@ -492,7 +544,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         let entry = leaf.entry(at);
         leaf.remove(at);
         self.growth -= 1;
-        held.changed = true;
+        (held.changed, held.has_moved) = (true, true);
         held.removed = Some(entry.key);
         Some(Taken {
             key: Some(entry.key),
@@ -585,6 +637,7 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
             span: Span { leaf, lock, .. },
             changed,
             removed,
+            ..
         } in self.leaves
         {
             if !changed {

@@ -156,8 +156,10 @@ pub(super) fn run<'b>(
         begin(context, batch);
         context.reply.array(batch.len());
         context.reply.hold(true);
+        // One look at the clock ends a command and begins the next.
+        let mut begun = Instant::now();
         for (command, arguments) in batch.each() {
-            run_one(context, databases, command, arguments);
+            begun = run_one(context, databases, command, arguments, begun);
         }
         context.reply.hold(false);
         context.reply.begin();
@@ -178,15 +180,15 @@ pub(super) fn cannot_hold(why: CannotHold) -> Failure {
     }
 }
 
-/// Runs one command of a step, and writes its reply.
+/// Runs one command of a step, which begins now, and writes its reply. Returns when it was over.
 fn run_one(
     context: &mut Context<'_>,
     databases: Databases<'_>,
     command: &'static Command,
     arguments: Arguments<'_>,
-) {
+    begun: Instant,
+) -> Instant {
     let (server, stripe) = (context.server, context.stripe);
-    let begun = Instant::now();
     context.reply.begin();
     let failed = match try_one(context, databases, command, arguments) {
         Ok(()) => false,
@@ -202,7 +204,10 @@ fn run_one(
     };
     context.reply.finish();
     let keeps_times = server.live.tracks_latency();
-    stripe.ran(command, begun.elapsed(), 1, failed.into(), keeps_times);
+    let ends = Instant::now();
+    let took = ends.duration_since(begun);
+    stripe.ran(command, took, 1, failed.into(), keeps_times);
+    ends
 }
 
 fn try_one(
