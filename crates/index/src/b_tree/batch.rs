@@ -1,6 +1,6 @@
 //! Batches of lookups, whose cache misses overlap.
 
-use super::node::{Kind, NodeRef};
+use super::node::{Aim, Kind, NodeRef};
 use super::point::look_into;
 use super::tree::{Position, Tree};
 use crate::kit::{Packed, SearchKey, Spec};
@@ -18,8 +18,8 @@ struct Lane<'k, 'g, S: Spec> {
     version: Version,
     /// The node that the lane has come from. It is validated once the version of `node` is known.
     parent: Option<(NodeRef<'g, S>, Version)>,
-    /// The segment of the node's heads that the search goes on in.
-    segment: usize,
+    /// Where the search goes on in the node.
+    aim: Aim,
     /// Whether another thread has changed a node meanwhile: this lookup is repeated alone.
     failed: bool,
 }
@@ -45,7 +45,7 @@ impl<S: Spec> Tree<S> {
                 node: root.node,
                 version: root.version,
                 parent: None,
-                segment: 0,
+                aim: Aim::default(),
                 failed: false,
             })
         });
@@ -57,7 +57,8 @@ impl<S: Spec> Tree<S> {
         for_each(&mut lanes, |lane| lane.enter());
         if !S::HEAD_IS_KEY {
             for_each(&mut lanes, |lane| {
-                let at = lane.node.heads().below_in(lane.segment, lane.probe.head);
+                let Aim { head, segment } = lane.aim;
+                let at = lane.node.heads().below_in(segment, head);
                 lane.node.prefetch_key(at);
                 Ok(())
             });
@@ -97,10 +98,9 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
             self.version = self.node.lock().read()?;
             parent.lock().validate(version)?;
         }
-        let heads = self.node.heads();
-        self.segment = heads.segment(self.probe.head);
-        heads.prefetch(self.segment);
-        self.node.prefetch_slots(self.segment);
+        self.aim = self.node.aim(&self.probe);
+        self.node.heads().prefetch(self.aim.segment);
+        self.node.prefetch_slots(self.aim.segment);
         Ok(())
     }
 

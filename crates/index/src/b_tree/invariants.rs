@@ -84,6 +84,14 @@ fn keys_ascend<S: Spec>(node: NodeRef<'_, S>) {
     );
 }
 
+/// Invariant 1 of `node::window`, of a node that the caller has locked, or that is at rest.
+fn windows_show_keys<S: Spec>(node: NodeRef<'_, S>) {
+    assert!(
+        node.windows_show_keys(),
+        "invariant 1 of the windows of OlcBTree: a head does not show its key behind the prefix"
+    );
+}
+
 /// Invariant 4, of a node whose range of keys is about to change, and of its parent.
 fn range_changes_under_locks<S: Spec>(node: NodeRef<'_, S>, parent: Option<InnerRef<'_, S>>) {
     assert!(
@@ -145,6 +153,7 @@ pub(super) fn check_before_merge<S: Spec>(
 pub(super) fn check_made<S: Spec>(node: NodeRef<'_, S>) {
     if CHANGES_ARE_CHECKED {
         hints_equal_their_heads(node);
+        windows_show_keys(node);
     }
 }
 
@@ -162,6 +171,7 @@ pub(super) fn check_changed<S: Spec, const N: usize>(nodes: [NodeRef<'_, S>; N])
     if CHANGES_ARE_CHECKED {
         for node in nodes {
             hints_equal_their_heads(node);
+            windows_show_keys(node);
             if let Kind::Leaf(leaf) = node.kind() {
                 neighbours_lead_to_each_other(leaf);
             }
@@ -199,6 +209,7 @@ impl<S: Spec> Tree<S> {
         while let Some((node, low, high)) = ahead.pop() {
             keys_are_between_separators(node, low, high);
             hints_equal_their_heads(node);
+            windows_show_keys(node);
             keys_ascend(node);
             obsolete_is_what_was_unlinked(node, true);
             match node.kind() {

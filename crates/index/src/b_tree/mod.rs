@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A node is a header and arrays (`layout`). It has the *head* of each key, a number that never
-//! contradicts the order of the keys ([`KeyHead`]). Where the head does not determine the key, the
+//! contradicts the order of the keys ([`KeyHead`]); for strings, what it shows begins behind the
+//! bytes that all keys of the node have in common (`node::window`). Where the head does not determine the key, the
 //! node also has a pointer to the key, which a search follows only where heads are equal. A value
 //! of one word lies in its slot; any other lies in a box that is never written again. So all that
 //! a thread reads optimistically is atomic, or immutable and kept by the collector.
@@ -117,6 +118,8 @@ mod steps;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod tree;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod window_tests;
 
 use crate::bulk::NotSorted;
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};

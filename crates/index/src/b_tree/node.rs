@@ -1,6 +1,7 @@
 //! Nodes: what leaves and inner nodes have in common, how they are made and freed; and leaves.
 
 mod inner;
+mod window;
 
 use super::layout::Plan;
 use crate::key::KeyHead;
@@ -40,6 +41,8 @@ pub(super) struct Header {
     prev: AtomicPtr<Header>,
     /// How often a writer had to wait for the lock, modulo 2^32: a figure, which orders nothing.
     waits: AtomicU32,
+    /// How many bytes all keys have in common, in front of what their heads show ([`window`]).
+    skip: AtomicU32,
 }
 
 /// A node that is not freed during `'g`: the thread is pinned, or is the only one with the tree.
@@ -61,6 +64,8 @@ pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 
 #[derive(Clone, Copy)]
 pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
+
+pub(super) use window::prefix_words;
 
 pub(super) enum Kind<'g, S: Spec> {
     Leaf(LeafRef<'g, S>),
@@ -152,6 +157,13 @@ impl<S: Spec> Entry<S> {
 /// What a search in a node finds: the index of the key, or, as an error, where the key belongs.
 pub(super) type SearchResult = Result<usize, usize>;
 
+/// Where a search looks in a node: at a head, in its segment.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Aim {
+    pub(super) head: u64,
+    pub(super) segment: usize,
+}
+
 fn copy_word(to: &AtomicPtr<Header>, from: &AtomicPtr<Header>) {
     to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
 }
@@ -176,9 +188,13 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 next: AtomicPtr::new(ptr::null_mut()),
                 prev: AtomicPtr::new(ptr::null_mut()),
                 waits: AtomicU32::new(0),
+                skip: AtomicU32::new(0),
             });
             fill(node.add(plan.hints), Heads::hints_of(plan.capacity), || {
                 Heads::unused()
+            });
+            fill(node.add(plan.prefix), prefix_words::<S>(), || {
+                AtomicU64::new(0)
             });
             fill(node.add(plan.heads), plan.capacity, Heads::unused);
             if !S::HEAD_IS_KEY {
@@ -209,6 +225,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         // SAFETY: `allocate` made the node and wrote these arrays.
         unsafe {
             empty::<AtomicU64>(node.add(plan.hints), Heads::hints_of(plan.capacity));
+            empty::<AtomicU64>(node.add(plan.prefix), prefix_words::<S>());
             empty::<AtomicU64>(node.add(plan.heads), plan.capacity);
             if !S::HEAD_IS_KEY {
                 empty::<AtomicPtr<()>>(node.add(plan.keys), plan.capacity);
@@ -446,7 +463,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         } else {
             self.keys()[at].load(Ordering::Relaxed)
         };
-        StoredKey::of_words(self.heads().load(at), word)
+        StoredKey::of_words(self.head_of_key(self.heads().load(at)), word)
     }
 
     /// Prefetches the key at an index, if the key is not in the node itself.
@@ -464,41 +481,49 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<SearchResult, Restart> {
-        let segment = self.heads().segment(probe.head);
-        self.find_in(segment, probe, sound)
+        self.find_at(self.aim(probe), probe, sound)
     }
 
-    /// [`find`](Self::find), where the segment is known.
+    /// The head that a key has here, or would have, and the segment of that head.
+    #[inline(always)]
+    pub(super) fn aim(self, probe: &SearchKey<'_, S>) -> Aim {
+        let head = self.head_of_probe(probe);
+        let segment = self.heads().segment(head);
+        Aim { head, segment }
+    }
+
+    /// [`find`](Self::find), where the head and the segment are known.
     // Always inlined: as `look_into`.
     #[inline(always)]
-    pub(super) fn find_in(
+    pub(super) fn find_at(
         self,
-        segment: usize,
+        Aim { head, segment }: Aim,
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<SearchResult, Restart> {
         let (heads, count) = (self.heads(), self.count());
-        let at = heads.below_in(segment, probe.head);
-        if at >= count || heads.load(at) != probe.head {
+        let at = heads.below_in(segment, head);
+        if at >= count || heads.load(at) != head {
             return Ok(Err(at.min(count)));
         }
-        if S::Head::is_only_of_one(probe.head) {
+        if S::Head::is_only_of_one(head) {
             return Ok(Ok(at));
         }
-        self.find_among_equal_heads(at, count, probe, sound)
+        self.find_among_equal_heads(at, count, head, probe, sound)
     }
 
     fn find_among_equal_heads(
         self,
         mut low: usize,
         count: usize,
+        head: u64,
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<SearchResult, Restart> {
         // Nearly always one or two heads are equal.
         let mut high = low + 1;
-        if high < count && self.heads().load(high) == probe.head {
-            high = self.heads().at_or_below(probe.head, count).min(count);
+        if high < count && self.heads().load(high) == head {
+            high = self.heads().at_or_below(head, count).min(count);
         }
         while low < high {
             let middle = low + (high - low) / 2;
@@ -517,7 +542,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     /// Inserts a key at an index among `count`. The caller writes the slot and the count.
     fn insert_key(self, at: usize, count: usize, key: StoredKey<S>) {
-        self.heads().insert(at, count, key.head);
+        let head = self.admit(key, count);
+        self.heads().insert(at, count, head);
         if !S::HEAD_IS_KEY {
             open(self.keys(), at, count, |to, from| {
                 to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -538,7 +564,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     /// Writes a key, but no hint. The caller calls [`seal`](Self::seal) after that.
     fn store_key(self, at: usize, key: StoredKey<S>) {
-        self.heads().store(at, key.head);
+        let head = self.admit(key, const { Plan::of::<S>().capacity });
+        self.heads().store(at, head);
         if !S::HEAD_IS_KEY {
             self.keys()[at].store(key.word, Ordering::Relaxed);
         }
@@ -546,6 +573,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     /// Ends a change of many entries: sets the count to `count`, and writes the hints.
     pub(super) fn seal(self, count: usize) {
+        self.fit_window(count);
         self.heads().seal(count);
         self.set_count(count);
     }
@@ -663,15 +691,32 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     /// Copies the entries at `from..to` to another leaf, from index `at` on, or to lower indices of
     /// this leaf. The caller calls [`NodeRef::seal`] after that.
     pub(super) fn copy_run(self, from: usize, to: usize, other: LeafRef<'_, S>, at: usize) {
+        let alike = other.takes_window_of(self.node());
         for (offset, index) in (from..to).enumerate() {
-            other.store_entry(at + offset, self.entry(index));
+            if alike {
+                self.copy_entry(index, other, at + offset);
+            } else {
+                other.store_entry(at + offset, self.entry(index));
+            }
         }
+    }
+
+    /// Copies the entry at an index to another leaf with the same prefix, or within this leaf. No
+    /// hint.
+    #[inline]
+    fn copy_entry(self, index: usize, other: LeafRef<'_, S>, at: usize) {
+        other.heads().store(at, self.heads().load(index));
+        if !S::HEAD_IS_KEY {
+            let word = self.keys()[index].load(Ordering::Relaxed);
+            other.keys()[at].store(word, Ordering::Relaxed);
+        }
+        other.values()[at].store(self.values()[index].load());
     }
 
     /// Moves all entries up by `by`. The caller calls [`NodeRef::seal`] after that.
     pub(super) fn make_way(self, by: usize) {
         for at in (0..self.count()).rev() {
-            self.store_entry(at + by, self.entry(at));
+            self.copy_entry(at, self, at + by);
         }
     }
 

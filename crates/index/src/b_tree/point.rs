@@ -68,10 +68,10 @@ impl<S: Spec> Tree<S> {
         let leaf = place.node;
         // Search before locking, so that the cache misses do not happen under the lock. The
         // prefetches are for the entries that an insertion will move.
-        let segment = leaf.heads().segment(probe.head);
-        leaf.prefetch_slots(segment);
+        let aim = leaf.aim(probe);
+        leaf.prefetch_slots(aim.segment);
         leaf.prefetch_end();
-        if let Ok(at) = leaf.find_in(segment, probe, leaf.still(place.version)) {
+        if let Ok(at) = leaf.find_at(aim, probe, leaf.still(place.version)) {
             let unwanted = match at {
                 Ok(_) => wanted == Wanted::Absent,
                 Err(_) => wanted == Wanted::Present,
@@ -312,10 +312,10 @@ pub(super) fn look_into<S: Spec>(
     version: Version,
     probe: &SearchKey<'_, S>,
 ) -> Result<Option<Packed<S::Value>>, Restart> {
-    let segment = leaf.heads().segment(probe.head);
+    let aim = leaf.aim(probe);
     // The values arrive while the heads are compared.
-    leaf.prefetch_slots(segment);
-    let found = leaf.find_in(segment, probe, leaf.still(version))?;
+    leaf.prefetch_slots(aim.segment);
+    let found = leaf.find_at(aim, probe, leaf.still(version))?;
     let value = found.ok().map(|at| leaf.values()[at].load());
     leaf.lock().validate(version)?;
     Ok(value)

@@ -55,9 +55,9 @@ fn index_of<S: Spec>(
     bound: &SearchKey<'_, S>,
     sound: impl Fn() -> Result<(), Restart>,
 ) -> Result<SearchResult, Restart> {
-    let segment = leaf.heads().segment(bound.head);
-    leaf.prefetch_slots(segment);
-    leaf.find_in(segment, bound, sound)
+    let aim = leaf.aim(bound);
+    leaf.prefetch_slots(aim.segment);
+    leaf.find_at(aim, bound, sound)
 }
 
 /// Where a scan puts the entries. `clear` forgets them when the scan starts again.

@@ -393,7 +393,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             let probe = SearchKey::new(key);
             let (leaf, held) = self.hold_leaf_at(&Position::At(probe))?;
             // By the time that the step comes to this key, the caches have its place.
-            let segment = leaf.heads().segment(probe.head);
+            let segment = leaf.aim(&probe).segment;
             leaf.heads().prefetch(segment);
             leaf.prefetch_slots(segment);
             self.single.push(Some(Single::new(probe.head, held)));

@@ -7,7 +7,7 @@
 
 use super::head::{hash_of, spare_bits};
 use super::strings::{bytes_of, is_string};
-use super::{ByteKey, KeyHead, head_of};
+use super::{ByteKey, KeyHead, PlainBytes, head_of};
 use crate::contract::Storable;
 use std::any::{Any, TypeId};
 use std::mem::needs_drop;
@@ -131,6 +131,15 @@ impl<K: 'static> KeyHead<K> for BuiltInHead {
     const IS_KEY: bool = is_small::<K>();
 
     const SPARE_BITS: u32 = spare_bits(size_of::<K>());
+
+    // A key that is no number has the bytes of a string, or none. Integers of sixteen bytes are
+    // numbers too.
+    const PLAIN_BYTES: Option<PlainBytes<K>> =
+        if is_small::<K>() || (align_of::<K>() >= align_of::<u128>() && !needs_drop::<K>()) {
+            None
+        } else {
+            Some(PlainBytes::new(|key| bytes_of(key).unwrap_or_default()))
+        };
 
     #[inline]
     fn suits() -> bool {

@@ -124,6 +124,10 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         drop(unsafe { Packed::<K>::of_word(word).take() });
     }
 
+    /// Set if a key is its byte form, and its head the first word of that.
+    #[doc(hidden)]
+    const PLAIN_BYTES: Option<PlainBytes<K>> = None;
+
     /// A hash of a key with this head. Equal keys have equal hashes.
     #[doc(hidden)]
     #[inline]
@@ -234,6 +238,35 @@ impl<H: ?Sized, K> OwnPacking<H, K> {
     }
 }
 
+/// The byte form of keys that are nothing else, such as strings: where it lies in a key. The head of
+/// such a key is the first word of its form.
+///
+/// An engine reads it in the middle of a change, where no code of the user may run. So only this
+/// crate can make one, for types of the standard library.
+#[derive(Debug)]
+pub struct PlainBytes<K>(for<'k> fn(&'k K) -> &'k [u8]);
+
+impl<K> Clone for PlainBytes<K> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for PlainBytes<K> {}
+
+impl<K> PlainBytes<K> {
+    pub(crate) const fn new(bytes: for<'k> fn(&'k K) -> &'k [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The byte form of a key.
+    #[inline]
+    pub(crate) fn of(self, key: &K) -> &[u8] {
+        (self.0)(key)
+    }
+}
+
 /// Packs into a word the part of a key that its head does not determine.
 #[inline]
 pub(crate) fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
@@ -340,6 +373,8 @@ impl<K: ByteKey> KeyHead<K> for ByteHead {
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
         bytes.map(K::head_of_bytes)
     }
+
+    const PLAIN_BYTES: Option<PlainBytes<K>> = K::PLAIN_BYTES;
 
     #[inline]
     fn is_only_of_one(head: u64) -> bool {

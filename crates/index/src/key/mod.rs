@@ -22,6 +22,8 @@ mod variants;
 
 pub use built_in::BuiltInHead;
 pub use float::{TotalF32, TotalF64};
+#[doc(hidden)]
+pub use head::PlainBytes;
 pub(crate) use head::head_is_key;
 pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 
@@ -83,6 +85,10 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
     /// a type that sets a length and overrides [`append_delimited`](Self::append_delimited) must
     /// append the byte form as it is.
     const LENGTH: Option<usize> = None;
+
+    /// Set if the key is its byte form, and [`head`](Self::head) the first word of that.
+    #[doc(hidden)]
+    const PLAIN_BYTES: Option<PlainBytes<Self>> = None;
 
     /// Calls `read` with the byte form.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;

@@ -1,6 +1,6 @@
 //! The byte forms of strings and byte strings: their bytes.
 
-use super::ByteKey;
+use super::{ByteKey, PlainBytes};
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::ffi::{CString, OsString};
@@ -8,6 +8,8 @@ use std::ffi::{CString, OsString};
 macro_rules! bytes {
     ($($(#[$cfg:meta])? $type:ty: $as_bytes:expr,)*) => {
         $($(#[$cfg])? impl ByteKey for $type {
+            const PLAIN_BYTES: Option<PlainBytes<Self>> = Some(PlainBytes::new($as_bytes));
+
             #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 let as_bytes: for<'a> fn(&'a $type) -> &'a [u8] = $as_bytes;

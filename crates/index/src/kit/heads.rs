@@ -174,7 +174,7 @@ impl<'a> Heads<'a> {
 
     /// Copies to the hints those heads in the places `from..to` that begin a segment.
     #[inline]
-    fn mend_hints(&self, from: usize, to: usize) {
+    pub(crate) fn mend_hints(&self, from: usize, to: usize) {
         let mut segment = from.div_ceil(STRIDE).max(1);
         while Self::start(segment) < to {
             let head = self.load(Self::start(segment));

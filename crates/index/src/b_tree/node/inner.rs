@@ -57,7 +57,8 @@ impl<'g, S: Spec> InnerRef<'g, S> {
 
     /// Replaces a separator, without freeing the old one.
     pub(in crate::b_tree) fn replace_separator(self, at: usize, separator: StoredKey<S>) {
-        self.heads().replace(at, separator.head);
+        let head = self.admit(separator, self.count());
+        self.heads().replace(at, head);
         if !S::HEAD_IS_KEY {
             self.keys()[at].store(separator.word, Ordering::Relaxed);
         }
