@@ -1,17 +1,15 @@
 //! Nodes: what leaves and inner nodes have in common, how they are made and freed; and leaves.
 
+mod entry;
 mod inner;
 mod window;
 
 use super::layout::Plan;
 use crate::key::KeyHead;
-use crate::kit::{
-    Heads, Packed, STRIDE, SearchKey, Slot, Spec, StoredKey, close, on_unwind, open, prefetch,
-};
+use crate::kit::{Heads, STRIDE, SearchKey, Slot, Spec, StoredKey, close, open, prefetch};
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as KeyOrdering;
 use std::marker::PhantomData;
-use std::mem::needs_drop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -65,6 +63,7 @@ pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 #[derive(Clone, Copy)]
 pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
 
+pub(super) use entry::Entry;
 pub(super) use window::prefix_words;
 
 pub(super) enum Kind<'g, S: Spec> {
@@ -87,72 +86,6 @@ macro_rules! kind_of_node {
 
 kind_of_node!(LeafRef);
 kind_of_node!(InnerRef);
-
-/// An entry as it is in a leaf: words that own nothing.
-#[derive(Clone, Copy)]
-pub(super) struct Entry<S: Spec> {
-    pub(super) key: StoredKey<S>,
-    // Spelled out, so that `derive` does not ask for values that are `Copy`.
-    pub(super) value: Packed<<S as Spec>::Value>,
-}
-
-impl<S: Spec> Entry<S> {
-    /// Copies of key and value.
-    ///
-    /// # Safety
-    ///
-    /// As for [`StoredKey::with`] and [`Packed::with`].
-    #[inline]
-    pub(super) unsafe fn to_pair(self) -> (S::Key, S::Value) {
-        // SAFETY: passed on to the caller.
-        unsafe { (self.key.to_key(), self.value.with(S::Value::clone)) }
-    }
-
-    /// Hands out key and value after they have been unlinked. If no other thread can be reading
-    /// them, it hands out the originals. Otherwise it hands out copies, and retires the originals.
-    ///
-    /// # Safety
-    ///
-    /// As for [`StoredKey::retire`] and [`Packed::hand_out`].
-    pub(super) unsafe fn hand_out(self, guard: &Guard<'_>) -> (S::Key, S::Value) {
-        let has_drop = needs_drop::<S::Key>() || needs_drop::<S::Value>();
-        // SAFETY: passed on to the caller. What is retired lives as long as this guard.
-        unsafe {
-            if has_drop && guard.is_alone() {
-                (self.key.take(), self.value.take())
-            } else {
-                self.retire(guard);
-                self.to_pair()
-            }
-        }
-    }
-
-    /// Retires key and value.
-    ///
-    /// # Safety
-    ///
-    /// As for [`StoredKey::retire`] and [`Packed::retire`].
-    pub(super) unsafe fn retire(self, guard: &Guard<'_>) {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            self.key.retire(guard);
-            self.value.retire(guard);
-        }
-    }
-
-    /// Frees key and value.
-    ///
-    /// # Safety
-    ///
-    /// As for [`StoredKey::free`] and [`Packed::take`].
-    pub(super) unsafe fn free(self) {
-        // SAFETY: passed on to the caller.
-        let free_key = || unsafe { self.key.free() };
-        // SAFETY: passed on to the caller.
-        on_unwind(free_key, || drop(unsafe { self.value.take() }));
-        free_key();
-    }
-}
 
 /// What a search in a node finds: the index of the key, or, as an error, where the key belongs.
 pub(super) type SearchResult = Result<usize, usize>;
@@ -470,7 +403,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline]
     pub(super) fn prefetch_key(self, at: usize) {
         if let Some(key) = self.keys().get(at) {
-            prefetch(key.load(Ordering::Relaxed));
+            StoredKey::<S>::of_words(0, key.load(Ordering::Relaxed)).prefetch();
         }
     }
 

@@ -113,6 +113,8 @@ impl<S: Spec> Tree<S> {
                     unsafe { last.with(fill) }
                 }
             };
+            // The keys lie anywhere: all of them are asked for before the first is shown.
+            batch.entries().for_each(|entry| entry.key.prefetch());
             for entry in batch.entries() {
                 // SAFETY: the entry was read and validated; the thread has been pinned since.
                 let flow = unsafe { entry.key.with(|key| entry.value.with(|v| visit(key, v))) };

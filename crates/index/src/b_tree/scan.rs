@@ -12,6 +12,9 @@ use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 /// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
+/// How many keys ahead of the one that is copied a scan asks for: they lie anywhere.
+const KEYS_AHEAD: usize = 8;
+
 impl<S: Spec> SearchRange<'_, S> {
     /// The indices of a leaf at which the range begins and ends. Either may be the end of the leaf:
     /// then the range begins, or ends, further right or between this leaf and the next.
@@ -135,8 +138,14 @@ impl<S: Spec> Tree<S> {
             &mut entries,
             &guard,
         );
-        // SAFETY: the entries were read and validated while the thread was pinned.
-        out.extend(entries.into_iter().map(|entry| unsafe { entry.to_pair() }));
+        let ahead = |at: usize| entries.get(at + KEYS_AHEAD);
+        out.extend(entries.iter().enumerate().map(|(at, entry)| {
+            if let Some(ahead) = ahead(at) {
+                ahead.key.prefetch();
+            }
+            // SAFETY: the entries were read and validated while the thread was pinned.
+            unsafe { entry.to_pair() }
+        }));
     }
 
     /// The first entry of a range.

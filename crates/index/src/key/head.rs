@@ -267,52 +267,6 @@ impl<K> PlainBytes<K> {
     }
 }
 
-/// Packs into a word the part of a key that its head does not determine.
-#[inline]
-pub(crate) fn pack_key<K: 'static, H: KeyHead<K>>(key: K) -> *mut () {
-    if H::OWN_PACKING.is_some() {
-        H::pack(key)
-    } else {
-        NoHead::pack(key)
-    }
-}
-
-/// Calls `read` with the key of this head and word.
-///
-/// # Safety
-///
-/// The word came from [`pack_key`] with the same `K` and `H`, and has not been freed.
-#[inline]
-pub(crate) unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
-    head: u64,
-    word: *mut (),
-    read: impl FnOnce(&K) -> R,
-) -> R {
-    if H::OWN_PACKING.is_some() {
-        // SAFETY: passed on to the caller; `OWN_PACKING` promises that the methods fit together.
-        unsafe { H::with_packed(head, word, read) }
-    } else {
-        // SAFETY: passed on to the caller.
-        unsafe { NoHead::with_packed(head, word, read) }
-    }
-}
-
-/// Frees what a word points to.
-///
-/// # Safety
-///
-/// As for [`with_packed_key`]; and no thread uses the word from now on.
-#[inline]
-pub(crate) unsafe fn free_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) {
-    if H::OWN_PACKING.is_some() {
-        // SAFETY: passed on to the caller; `OWN_PACKING` promises that the methods fit together.
-        unsafe { H::free_packed(word) };
-    } else {
-        // SAFETY: passed on to the caller.
-        unsafe { <NoHead as KeyHead<K>>::free_packed(word) };
-    }
-}
-
 /// The hash of a byte form that its head does not determine: FNV-1a.
 pub(super) fn hash_of(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);

@@ -6,6 +6,7 @@
 //!   and others) and `delegated` (types that have the form of another).
 //! - `built_in`: the same forms for a `K` of which the compiler knows only `Ord`.
 //! - `parts`: what the byte forms of composite keys are made of.
+//! - `packing`: a key in a word, as a node keeps it.
 //! - [`KeyHead`]: where a comparing index gets the heads from, if there are any.
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
@@ -14,6 +15,7 @@ mod delegated;
 mod float;
 pub(crate) mod head;
 mod numbers;
+pub(crate) mod packing;
 #[doc(hidden)]
 pub mod parts;
 mod strings;

@@ -4,6 +4,7 @@ use super::{ByteKey, PlainBytes};
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::ffi::{CString, OsString};
+use std::mem::{ManuallyDrop, transmute_copy};
 
 macro_rules! bytes {
     ($($(#[$cfg:meta])? $type:ty: $as_bytes:expr,)*) => {
@@ -53,4 +54,61 @@ bytes! {
     // Under the checkers the counted pointer is another type.
     #[cfg(not(any(loom, shuttle, tremula_tsan)))] tremula_sync::Arc<str>: |key| key.as_bytes(),
     #[cfg(not(any(loom, shuttle, tremula_tsan)))] tremula_sync::Arc<[u8]>: |key| key,
+}
+
+/// Whether keys of this type own their bytes in one allocation that is as long as they are, and
+/// nothing else: then they can be taken apart and put together again. (Boxes could, too, but a box
+/// must not be made of bytes that another thread reads.)
+#[inline(always)]
+pub(super) fn is_buffer<K: 'static>() -> bool {
+    [TypeId::of::<String>(), TypeId::of::<Vec<u8>>()].contains(&TypeId::of::<K>())
+}
+
+/// The bytes of a key of such a type, and their number. The caller owns them.
+///
+/// # Panics
+///
+/// If the key is of another type.
+pub(super) fn into_parts<K: 'static>(key: K) -> (*mut u8, usize) {
+    let mut key = Some(key);
+    let any: &mut dyn Any = &mut key;
+    let bytes = if let Some(text) = any.downcast_mut::<Option<String>>() {
+        text.take().map(String::into_bytes)
+    } else {
+        any.downcast_mut::<Option<Vec<u8>>>().and_then(Option::take)
+    };
+    let Some(bytes) = bytes else {
+        unreachable!("only a key with a buffer is taken apart");
+    };
+    let bytes = Box::into_raw(bytes.into_boxed_slice());
+    (bytes.cast(), bytes.len())
+}
+
+/// The key with these bytes.
+///
+/// # Safety
+///
+/// `bytes` and `length` came from [`into_parts`] with the same `K`, and have not been freed. The
+/// key is only read, unless the caller owns it.
+///
+/// # Panics
+///
+/// If `K` is another type.
+#[inline(always)]
+pub(super) unsafe fn of_parts<K: 'static>(bytes: *mut u8, length: usize) -> ManuallyDrop<K> {
+    let id = TypeId::of::<K>();
+    if id == TypeId::of::<String>() {
+        // SAFETY: the bytes are those of a `String`, allocated with this capacity.
+        let text = ManuallyDrop::new(unsafe { String::from_raw_parts(bytes, length, length) });
+        // SAFETY: `K` is `String`.
+        return unsafe { transmute_copy(&text) };
+    }
+    assert!(
+        id == TypeId::of::<Vec<u8>>(),
+        "only a key with a buffer is put together"
+    );
+    // SAFETY: the bytes are those of a `Vec<u8>`, allocated with this capacity.
+    let text = ManuallyDrop::new(unsafe { Vec::from_raw_parts(bytes, length, length) });
+    // SAFETY: `K` is `Vec<u8>`.
+    unsafe { transmute_copy(&text) }
 }

@@ -1,8 +1,11 @@
 //! A key as it is in a node.
 
-use super::{Packed, Retire, SearchKey, Spec, key_of_head};
+use super::{Packed, Retire, SearchKey, Spec, key_of_head, prefetch};
 use crate::key::KeyHead;
-use crate::key::head::{free_packed_key, pack_key, with_packed_key};
+use crate::key::packing::{
+    address_of_packed_key, bytes_beside_packed_key, free_packed_key, pack_key, take_packed_key,
+    with_packed_key,
+};
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -167,7 +170,7 @@ impl<S: Spec> StoredKey<S> {
                 self.free();
                 key
             } else {
-                Packed::of_word(self.word).take()
+                take_packed_key::<S::Key, S::Head>(self.word)
             }
         }
     }
@@ -185,12 +188,20 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
+    /// Prefetches what the word leads to, if the key is not the head.
+    #[inline]
+    pub fn prefetch(self) {
+        if !S::HEAD_IS_KEY {
+            prefetch(address_of_packed_key::<S::Key, S::Head>(self.word));
+        }
+    }
+
     /// The size of what is allocated for a key, beside its words.
     pub fn bytes_beside() -> usize {
         if S::HEAD_IS_KEY {
             0
         } else {
-            S::Head::bytes_beside()
+            bytes_beside_packed_key::<S::Key, S::Head>()
         }
     }
 }

@@ -191,3 +191,47 @@ fn a_writer_that_waited_for_a_leaf_follows_its_key() {
         assert_eq!(tree.get(&40), Some(41));
     });
 }
+
+/// A tree of one leaf with the keys 1 and 2, which share ten bytes, each its own value.
+fn tree_of_text() -> Arc<OlcBTree<String, u32>> {
+    let entries = (1..=2).map(|number| (text(number), number));
+    Arc::new(OlcBTree::from_sorted(entries).unwrap())
+}
+
+fn text(number: u32) -> String {
+    format!("user:0001:{number}")
+}
+
+#[test]
+fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_shorter() {
+    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_shorter";
+    check(name, 2, || {
+        let tree = tree_of_text();
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            assert_eq!(other.get(&text(2)), Some(2));
+        });
+        tree.insert("user:0".to_owned(), 0);
+        reader.join().unwrap();
+        assert_eq!(tree.len(), 3);
+    });
+}
+
+#[test]
+fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer() {
+    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer";
+    check(name, 2, || {
+        let tree = tree_of_text();
+        for key in ["a", "b"] {
+            tree.insert(key.to_owned(), 0);
+        }
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            assert_eq!(other.get(&text(2)), Some(2));
+        });
+        // Between the others and those with the prefix, so the leaf is split there.
+        tree.insert("c".to_owned(), 0);
+        reader.join().unwrap();
+        assert_eq!(tree.shape().get("splits"), Some(1));
+    });
+}
