@@ -64,6 +64,7 @@ pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
 
 pub(super) use entry::Entry;
+use window::has_windows;
 pub(super) use window::prefix_words;
 
 pub(super) enum Kind<'g, S: Spec> {
@@ -321,12 +322,18 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         slots.cast::<AtomicPtr<()>>().wrapping_add(at)
     }
 
-    /// Prefetches the values, or children, that belong to a segment of heads.
+    /// Prefetches the values, or children, that belong to a segment of heads; where a search always
+    /// looks at a key in the end, also the words of the keys.
     #[inline]
     pub(super) fn prefetch_slots(self, segment: usize) {
         let start = self.slot_address(Heads::start(segment));
         prefetch(start);
         prefetch(start.wrapping_add(STRIDE / 2));
+        if has_windows::<S>() {
+            let start = self.keys().as_ptr().wrapping_add(Heads::start(segment));
+            prefetch(start);
+            prefetch(start.wrapping_add(STRIDE / 2));
+        }
     }
 
     /// Prefetches the heads and values of `entries` entries, from the one at `at` on.
@@ -335,6 +342,9 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         for index in (at..at + entries).step_by(STRIDE / 2) {
             prefetch(self.heads().address(index));
             prefetch(self.slot_address(index));
+            if has_windows::<S>() {
+                prefetch(self.keys().as_ptr().wrapping_add(index));
+            }
         }
     }
 

@@ -11,6 +11,14 @@ const MODEL: Checker = Checker {
     filter: "b_tree_of_small_nodes::random_operations_match",
 };
 
+/// Compares a tree of byte strings that share prefixes with a model.
+const WINDOWS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Lib,
+    filter: "a_tree_of_keys_with_common_prefixes_follows_the_model",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_goes_down_without_looking_back",
@@ -171,6 +179,74 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        drop(right_lock);\n",
         why: "A thread that waits for a leaf while it is merged goes on in the leaf that is unlinked. (Invariant 9.)",
         checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_key_below_a_prefix_is_looked_for_above_it",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "                return if seen < own { 0 } else { u64::MAX };",
+        replacement: "                return u64::MAX;",
+        why: "A key that lies below all keys with the prefix of a node is looked for behind the last of them.",
+        checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_shorter_prefix_keeps_the_old_hints",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "        heads.mend_hints(0, places);\n",
+        replacement: "",
+        why: "A key without the prefix of a node changes all heads, and a search begins in the segment that the heads before suggest.",
+        checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_heads_are_copied_behind_another_prefix",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "        self.skip() == skip\n            && words()",
+        replacement: "        words()",
+        why: "A merge copies the heads of a node with another prefix as they are.",
+        checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_prefix_that_was_shortened_keeps_its_end",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "            let word = first_of(word(at), skip.saturating_sub(at * WORD));\n",
+        replacement: "            let word = word(at);\n",
+        why: "Behind a prefix that became shorter, its old end stands where searches expect zeros.",
+        checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_key_that_breaks_a_prefix_goes_behind_it",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "            if common < self.skip() {",
+        replacement: "            if common > self.skip() {",
+        why: "A key without the prefix of its node gets a head as if it had it.",
+        checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_shows_a_window_as_a_head",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "        self.prefix_word(0) | behind(head, skip)",
+        replacement: "        self.prefix_word(0).max(head)",
+        why: "What leaves a node with a prefix has a head that is not that of its key.",
+        checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "packed_key_loses_the_highest_bit_of_its_length",
+        file: "crates/index/src/key/packing.rs",
+        original: "        if bytes_of(&key).is_some_and(|bytes| bytes.len() < LENGTHS) {",
+        replacement: "        if bytes_of(&key).is_some_and(|bytes| bytes.len() <= LENGTHS) {",
+        why: "A key of 32,768 bytes is packed as one of none.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Lib,
+            filter: "keys_come_back_as_they_were",
+        },
         hangs: false,
     },
 ];

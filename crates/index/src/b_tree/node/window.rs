@@ -53,7 +53,7 @@ const MOST: usize = WORDS * WORD;
 const GAIN: usize = WORD / 2;
 
 /// Whether the heads of nodes are windows.
-const fn has_windows<S: Spec>() -> bool {
+pub(super) const fn has_windows<S: Spec>() -> bool {
     S::Head::PLAIN_BYTES.is_some() && !S::HEAD_IS_KEY
 }
 
