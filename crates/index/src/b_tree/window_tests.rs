@@ -16,7 +16,7 @@ type Key = Vec<u8>;
 type Low<K, H = ByteHead> = OlcBTree<K, u32, H, 0>;
 
 /// What keys begin with: longer than the longest prefix of a node, with zeros in it.
-const LONG: &[u8] = b"user:000\0\0123:\0\0\0\0\0\0\0\0\xff\xff\xff\xffan:address@of.mail";
+const LONG: &[u8] = b"user:000\0\x00123:\0\0\0\0\0\0\0\0\xff\xff\xff\xffan:address@of.mail";
 
 /// Bytes that collide, the least and the greatest among them.
 fn end() -> impl Strategy<Value = Key> {

@@ -128,8 +128,8 @@ pub(crate) unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
 pub(crate) unsafe fn take_packed_key<K: 'static, H: KeyHead<K>>(word: *mut ()) -> K {
     if is_own_buffer::<K, H>() {
         match Led::by(word) {
-            // SAFETY: the parts are those of a key, of which the caller has the only use.
             Led::Bytes(bytes, length) => {
+                // SAFETY: the parts are those of a key, of which the caller has the only use.
                 ManuallyDrop::into_inner(unsafe { of_parts(bytes, length) })
             }
             // SAFETY: `pack` made the box, of which the caller has the only use.
