@@ -10,10 +10,11 @@
 //!
 //! A node is a header and arrays (`layout`). It has the *head* of each key, a number that never
 //! contradicts the order of the keys ([`KeyHead`]); for strings, what it shows begins behind the
-//! bytes that all keys of the node have in common (`node::window`). Where the head does not determine the key, the
-//! node also has a pointer to the key, which a search follows only where heads are equal. A value
-//! of one word lies in its slot; any other lies in a box that is never written again. So all that
-//! a thread reads optimistically is atomic, or immutable and kept by the collector.
+//! bytes that all keys of the node have in common (`node::window`). Where the head does not
+//! determine the key, the node also has a pointer to the key, which a search follows only where
+//! heads are equal. A value of one word lies in its slot; any other lies in a box that is never
+//! written again. So all that a thread reads optimistically is atomic, or immutable and kept by the
+//! collector.
 //!
 //! A descent notes the version of a node, chooses the child, notes the version of the child, and
 //! then validates the version of the node. At the moment of that validation the child was

@@ -238,8 +238,8 @@ impl<H: ?Sized, K> OwnPacking<H, K> {
     }
 }
 
-/// The byte form of keys that are nothing else, such as strings: where it lies in a key. The head of
-/// such a key is the first word of its form.
+/// Where the byte form lies in keys that consist of it, such as strings. The head of such a key is
+/// the first word of its form.
 ///
 /// An engine reads it in the middle of a change, where no code of the user may run. So only this
 /// crate can make one, for types of the standard library.

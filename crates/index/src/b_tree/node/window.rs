@@ -29,7 +29,7 @@
 //! 1. All keys of a node begin with its prefix, and their heads are their windows. The lock guards
 //!    skip and prefix like the heads; a reader that sees parts of two states finds a wrong place,
 //!    and validates before it relies on it.
-//! 2. The skip is at most [`MOST`], whoever reads it whenever. The prefix has zeros behind it.
+//! 2. The skip is at most [`MOST`], at any moment. The words of the prefix have zeros behind it.
 //! 3. No code of the user runs while windows change: the bytes of such a key are found by this
 //!    crate ([`PlainBytes`](crate::key::PlainBytes)).
 
@@ -258,8 +258,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 .all(|(own, other)| own.load(Ordering::Relaxed) == other.load(Ordering::Relaxed))
     }
 
-    /// Makes the prefix longer if the first `count` keys have more bytes in common and their
-    /// windows tell too little.
+    /// Makes the prefix longer if the first `count` keys have more bytes in common, and windows
+    /// behind them would differ more.
     #[inline]
     pub(super) fn fit_window(self, count: usize) {
         if has_windows::<S>() && count > 1 {
