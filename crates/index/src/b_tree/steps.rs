@@ -34,7 +34,7 @@ use tremula_sync::{Backoff, Restart, VersionGuard};
 /// and threads therefore lock leaves in different orders.
 const TRIES: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 
-/// Up to so many held leaves are searched one by one, which takes no memory beside them.
+/// Up to this number, held leaves are searched one by one, which takes no memory beside them.
 const FEW: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
 
 /// A leaf that this thread has locked.

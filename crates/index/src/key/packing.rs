@@ -108,7 +108,7 @@ pub(crate) unsafe fn with_packed_key<K: 'static, H: KeyHead<K>, R>(
     } else if is_own_buffer::<K, H>() {
         match Led::by(word) {
             // SAFETY: the parts are those of a key that was packed and has not been freed. What is
-            // made of them is only read, and not dropped, so many threads may make it at once.
+            // made of them is only read, and not dropped: several threads may make it at once.
             Led::Bytes(bytes, length) => read(&*unsafe { of_parts(bytes, length) }),
             // SAFETY: the box has not been freed, and is never written.
             Led::Boxed(key) => read(unsafe { &*key }),

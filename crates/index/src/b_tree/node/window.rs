@@ -289,11 +289,11 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             self.prefetch_key(at);
         }
         for at in 0..count {
-            // SAFETY: as above.
+            // SAFETY: this thread has locked the node, or has made it.
             let window = unsafe { self.key(at).with(|key| word_at(plain.of(key), common)) };
             heads.store(at, window);
         }
-        // SAFETY: as above.
+        // SAFETY: this thread has locked the node, or has made it.
         unsafe {
             first.with(|first| {
                 let bytes = plain.of(first);
