@@ -134,32 +134,39 @@ fn churn(engine: &str, fillings: usize, goes_on: impl Fn(usize) -> bool) {
 fn fill_change_and_empty(clients: &mut [Connection], random: &mut SmallRng) {
     let new = clients[0].call(&["ETS.NEW", "churn", "ordered_set", "[public]"]);
     assert!(!new.starts_with(b"-"), "{}", new.escape_ascii());
-    for batch in 0..60 {
-        let mut commands = Vec::new();
-        for _ in 0..500 {
-            let key = format!("key:{:09}", random.random_range(0..20_000));
-            let value = "v".repeat(random.random_range(1..1000));
-            commands.extend(match random.random_range(0..10) {
-                0..5 => encode(&["SET", &key, &value]),
-                5..7 => encode(&["APPEND", &key, &value]),
-                7..9 => encode(&["DEL", &key]),
-                _ => encode(&[
-                    "ETS.INSERT",
-                    "churn",
-                    &format!("{{<<\"{key}\">>, <<\"{value}\">>}}"),
-                ]),
-            });
+    // All at once, so that each thread of the server has come to all sizes of blocks early.
+    thread::scope(|scope| {
+        for client in &mut *clients {
+            let mut random = SmallRng::seed_from_u64(random.random());
+            scope.spawn(move || (0..15).for_each(|_| fill_and_change(client, &mut random)));
         }
-        let client = &mut clients[batch % 4];
-        client.send(&commands);
-        for _ in 0..500 {
-            let reply = client.reply().expect("a reply");
-            assert!(!reply.starts_with(b"-"), "{}", reply.escape_ascii());
-        }
-    }
+    });
     let gone = clients[0].call(&["ETS.DELETE", "churn"]);
     assert!(!gone.starts_with(b"-"), "{}", gone.escape_ascii());
     assert_eq!(clients[0].text("FLUSHALL"), "+OK\r\n");
+}
+
+fn fill_and_change(client: &mut Connection, random: &mut SmallRng) {
+    let mut commands = Vec::new();
+    for _ in 0..500 {
+        let key = format!("key:{:09}", random.random_range(0..20_000));
+        let value = "v".repeat(random.random_range(1..1000));
+        commands.extend(match random.random_range(0..10) {
+            0..5 => encode(&["SET", &key, &value]),
+            5..7 => encode(&["APPEND", &key, &value]),
+            7..9 => encode(&["DEL", &key]),
+            _ => encode(&[
+                "ETS.INSERT",
+                "churn",
+                &format!("{{<<\"{key}\">>, <<\"{value}\">>}}"),
+            ]),
+        });
+    }
+    client.send(&commands);
+    for _ in 0..500 {
+        let reply = client.reply().expect("a reply");
+        assert!(!reply.starts_with(b"-"), "{}", reply.escape_ascii());
+    }
 }
 
 /// The buffers of clients go back as well.
