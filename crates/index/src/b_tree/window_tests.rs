@@ -12,8 +12,8 @@ use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Key = Vec<u8>;
-/// Nodes of sixteen entries.
-type Low<K, H = ByteHead> = OlcBTree<K, u32, H, 0>;
+/// Nodes of sixteen entries, if no other size is given.
+type Low<K, H = ByteHead, const BYTES: usize = 0> = OlcBTree<K, u32, H, BYTES>;
 
 /// What keys begin with: longer than the longest prefix of a node, with zeros in it.
 const LONG: &[u8] = b"user:000\0\x00123:\0\0\0\0\0\0\0\0\xff\xff\xff\xffan:address@of.mail";
@@ -120,8 +120,8 @@ fn of_model(
     entries
 }
 
-fn atomically<H: KeyHead<Key>>(
-    tree: &Low<Key, H>,
+fn atomically<H: KeyHead<Key>, const BYTES: usize>(
+    tree: &Low<Key, H, BYTES>,
     model: &mut BTreeMap<Key, u32>,
     changes: &[(Key, bool)],
     panics: bool,
@@ -158,8 +158,8 @@ fn atomically<H: KeyHead<Key>>(
     }
 }
 
-fn follows_the_model<H: KeyHead<Key>>(steps: &[Step]) {
-    let (mut tree, mut model) = (Low::<Key, H>::default(), BTreeMap::new());
+fn follows_the_model<H: KeyHead<Key>, const BYTES: usize>(steps: &[Step]) {
+    let (mut tree, mut model) = (Low::<Key, H, BYTES>::default(), BTreeMap::new());
     for (number, step) in steps.iter().enumerate() {
         let value = number as u32;
         match step {
@@ -248,12 +248,18 @@ proptest! {
 
     #[test]
     fn a_tree_of_keys_with_common_prefixes_follows_the_model(steps in steps()) {
-        follows_the_model::<ByteHead>(&steps);
+        follows_the_model::<ByteHead, 0>(&steps);
+    }
+
+    /// Nodes of 32 entries, which have hints.
+    #[test]
+    fn a_tree_of_keys_with_common_prefixes_follows_the_model_with_hints(steps in steps()) {
+        follows_the_model::<ByteHead, 1024>(&steps);
     }
 
     #[test]
     fn so_does_one_whose_keys_are_known_at_run_time(steps in steps()) {
-        follows_the_model::<BuiltInHead>(&steps);
+        follows_the_model::<BuiltInHead, 0>(&steps);
     }
 }
 
