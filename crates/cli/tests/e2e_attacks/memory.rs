@@ -394,7 +394,7 @@ fn values_that_the_cache_has_evicted_meanwhile_are_null() {
     }
     let all = elements(&reader.reply().expect("a reply"));
     let values: Vec<_> = all.iter().skip(1).step_by(2).collect();
-    // On a busy machine the connection may change its thread, and its values the part of the cache.
+    // Others may be gone before the range is read: on a busy machine that was 14 of 24 once.
     assert!(values.len() >= 4, "{}", values.len());
     let gone = values.iter().filter(|value| value[..] == b"$-1\r\n"[..]);
     assert!(gone.count() > 0);

@@ -63,7 +63,8 @@ pub(in crate::b_tree) const fn prefix_words<S: Spec>() -> usize {
 }
 
 /// The eight bytes from `at` on as a number: a smaller one for smaller bytes. Zeros stand for bytes
-/// that are missing.
+/// that are missing. It is [`head_of`](crate::key::head_of) of the rest, without a copy of unknown
+/// length: most searches come here.
 #[inline]
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
