@@ -1,8 +1,7 @@
 //! The index of the keys of a database that expire, by time. It is changed under the lock of the
 //! key.
 
-use crate::small_bytes::{INLINE_BYTES, SmallBytes};
-use crate::{Expiry, Key};
+use crate::{Expiry, INLINE_BYTES, Key};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use tremula_index::{CaTree, Direction, KeyRange, OrderedIndex};
@@ -29,7 +28,7 @@ pub(crate) enum Timed {
 
 impl Timed {
     fn new(expiry: Expiry, key: &Key) -> Self {
-        if let SmallBytes::Long(bytes) = key.bytes() {
+        if let Some(bytes) = key.shared() {
             let bytes = Arc::clone(bytes);
             return Self::Long { expiry, bytes };
         }
@@ -76,10 +75,10 @@ impl Timed {
     }
 
     pub(crate) fn key(&self) -> Key {
-        Key::from_bytes(match self {
-            Self::Short { .. } => SmallBytes::from(self.bytes()),
-            Self::Long { bytes, .. } => SmallBytes::from_shared(Arc::clone(bytes)),
-        })
+        match self {
+            Self::Short { .. } => Key::from(self.bytes()),
+            Self::Long { bytes, .. } => Key::from_shared(Arc::clone(bytes)),
+        }
     }
 }
 

@@ -64,8 +64,8 @@ pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
 
 pub(super) use entry::Entry;
-use window::has_windows;
 pub(super) use window::prefix_words;
+use window::{has_own_heads, has_windows};
 
 pub(super) enum Kind<'g, S: Spec> {
     Leaf(LeafRef<'g, S>),
@@ -329,7 +329,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let start = self.slot_address(Heads::start(segment));
         prefetch(start);
         prefetch(start.wrapping_add(STRIDE / 2));
-        if has_windows::<S>() {
+        if has_windows::<S>() && !has_own_heads::<S>() {
             let start = self.keys().as_ptr().wrapping_add(Heads::start(segment));
             prefetch(start);
             prefetch(start.wrapping_add(STRIDE / 2));
@@ -507,7 +507,11 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     /// Writes a key, but no hint. The caller calls [`seal`](Self::seal) after that.
     fn store_key(self, at: usize, key: StoredKey<S>) {
-        let head = self.admit(key, const { Plan::of::<S>().capacity });
+        let head = if has_own_heads::<S>() {
+            self.head_before_sealing(key)
+        } else {
+            self.admit(key, const { Plan::of::<S>().capacity })
+        };
         self.heads().store(at, head);
         if !S::HEAD_IS_KEY {
             self.keys()[at].store(key.word, Ordering::Relaxed);

@@ -3,15 +3,20 @@
 use super::OlcBTree;
 use super::node::{Kind, NodeRef};
 use super::tree::Tree;
-use crate::key::{BuiltInHead, ByteHead, KeyHead};
+use crate::key::{BuiltInHead, ByteHead, ByteKey, ByteString, KeyHead};
 use crate::kit::Spec;
 use crate::{Direction, KeyRange, OrderedIndex, Update};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-type Key = Vec<u8>;
+/// A byte string.
+trait Key: ByteKey + Debug + for<'a> From<&'a [u8]> {}
+
+impl<K: ByteKey + Debug + for<'a> From<&'a [u8]>> Key for K {}
+
 /// Nodes of sixteen entries, if no other size is given.
 type Low<K, H = ByteHead, const BYTES: usize = 0> = OlcBTree<K, u32, H, BYTES>;
 
@@ -19,40 +24,40 @@ type Low<K, H = ByteHead, const BYTES: usize = 0> = OlcBTree<K, u32, H, BYTES>;
 const LONG: &[u8] = b"user:000\0\x00123:\0\0\0\0\0\0\0\0\xff\xff\xff\xffan:address@of.mail";
 
 /// Bytes that collide, the least and the greatest among them.
-fn end() -> impl Strategy<Value = Key> {
+fn end() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop::sample::select(vec![0, b'a', b'b', b':', 255]);
     prop::collection::vec(byte, 0..7)
 }
 
 /// A key that begins like many others: with 0 to 47 common bytes.
-fn key() -> impl Strategy<Value = Key> {
+fn key<K: Key>() -> impl Strategy<Value = K> {
     let common = prop_oneof![
         6 => Just(20),
         3 => prop::sample::select(vec![7_usize, 8, 9, 15, 16, 24, 31, 32, 33, 40]),
         1 => 0..=LONG.len(),
     ];
-    (common, end()).prop_map(|(common, end)| [&LONG[..common], &end].concat())
+    (common, end()).prop_map(|(common, end)| K::from(&[&LONG[..common], &end].concat()))
 }
 
 #[derive(Clone, Debug)]
-enum Step {
-    Insert(Key),
-    InsertIfAbsent(Key),
-    Remove(Key),
-    Update(Key),
-    Get(Key),
-    GetMany(Vec<Key>),
-    Neighbours(Key),
-    Scan(Bound<Key>, Bound<Key>, bool, usize),
-    RemoveRange(Bound<Key>, Bound<Key>),
+enum Step<K> {
+    Insert(K),
+    InsertIfAbsent(K),
+    Remove(K),
+    Update(K),
+    Get(K),
+    GetMany(Vec<K>),
+    Neighbours(K),
+    Scan(Bound<K>, Bound<K>, bool, usize),
+    RemoveRange(Bound<K>, Bound<K>),
     Pop(bool),
     /// Puts and removes these, and panics if it is said.
-    Atomically(Vec<(Key, bool)>, bool),
+    Atomically(Vec<(K, bool)>, bool),
     /// Begins anew with the same entries, nodes filled so much.
     Load(usize),
 }
 
-fn bound() -> impl Strategy<Value = Bound<Key>> {
+fn bound<K: Key>() -> impl Strategy<Value = Bound<K>> {
     prop_oneof![
         4 => key().prop_map(Bound::Included),
         4 => key().prop_map(Bound::Excluded),
@@ -60,7 +65,7 @@ fn bound() -> impl Strategy<Value = Bound<Key>> {
     ]
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps<K: Key>() -> impl Strategy<Value = Vec<Step<K>>> {
     let many = || prop::collection::vec(key(), 0..40);
     let step = prop_oneof![
         60 => key().prop_map(Step::Insert),
@@ -90,18 +95,18 @@ fn direction(up: bool) -> Direction {
     }
 }
 
-fn range<'k>(low: &'k Bound<Key>, high: &'k Bound<Key>) -> KeyRange<'k, Key> {
+fn range<'k, K>(low: &'k Bound<K>, high: &'k Bound<K>) -> KeyRange<'k, K> {
     KeyRange::new(low.as_ref(), high.as_ref())
 }
 
 /// The entries of a range, in a direction.
-fn of_model(
-    model: &BTreeMap<Key, u32>,
-    (low, high): (&Bound<Key>, &Bound<Key>),
+fn of_model<K: Key>(
+    model: &BTreeMap<K, u32>,
+    (low, high): (&Bound<K>, &Bound<K>),
     up: bool,
-) -> Vec<(Key, u32)> {
+) -> Vec<(K, u32)> {
     // Unlike `BTreeMap::range` this takes bounds that have crossed.
-    let inside = |key: &Key| {
+    let inside = |key: &K| {
         (match low {
             Bound::Included(low) => key >= low,
             Bound::Excluded(low) => key > low,
@@ -120,10 +125,10 @@ fn of_model(
     entries
 }
 
-fn atomically<H: KeyHead<Key>, const BYTES: usize>(
-    tree: &Low<Key, H, BYTES>,
-    model: &mut BTreeMap<Key, u32>,
-    changes: &[(Key, bool)],
+fn atomically<K: Key, H: KeyHead<K>, const BYTES: usize>(
+    tree: &Low<K, H, BYTES>,
+    model: &mut BTreeMap<K, u32>,
+    changes: &[(K, bool)],
     panics: bool,
 ) {
     let mut after = model.clone();
@@ -158,8 +163,8 @@ fn atomically<H: KeyHead<Key>, const BYTES: usize>(
     }
 }
 
-fn follows_the_model<H: KeyHead<Key>, const BYTES: usize>(steps: &[Step]) {
-    let (mut tree, mut model) = (Low::<Key, H, BYTES>::default(), BTreeMap::new());
+fn follows_the_model<K: Key, H: KeyHead<K>, const BYTES: usize>(steps: &[Step<K>]) {
+    let (mut tree, mut model) = (Low::<K, H, BYTES>::default(), BTreeMap::new());
     for (number, step) in steps.iter().enumerate() {
         let value = number as u32;
         match step {
@@ -248,28 +253,38 @@ proptest! {
 
     #[test]
     fn a_tree_of_keys_with_common_prefixes_follows_the_model(steps in steps()) {
-        follows_the_model::<ByteHead, 0>(&steps);
+        follows_the_model::<Vec<u8>, ByteHead, 0>(&steps);
     }
 
     /// Nodes of 32 entries, which have hints.
     #[test]
     fn a_tree_of_keys_with_common_prefixes_follows_the_model_with_hints(steps in steps()) {
-        follows_the_model::<ByteHead, 1024>(&steps);
+        follows_the_model::<Vec<u8>, ByteHead, 1024>(&steps);
     }
 
     #[test]
     fn so_does_one_whose_keys_are_known_at_run_time(steps in steps()) {
-        follows_the_model::<BuiltInHead, 0>(&steps);
+        follows_the_model::<Vec<u8>, BuiltInHead, 0>(&steps);
+    }
+
+    #[test]
+    fn so_does_one_of_keys_with_heads_of_their_own(steps in steps()) {
+        follows_the_model::<ByteString, ByteHead, 0>(&steps);
+    }
+
+    #[test]
+    fn so_does_one_of_keys_with_heads_of_their_own_and_hints(steps in steps()) {
+        follows_the_model::<ByteString, ByteHead, 1024>(&steps);
     }
 }
 
 /// What would make it fail: a thread that takes the windows of one prefix for those of another. Two
 /// threads keep making prefixes shorter (by a key without it) and longer (by splits), two read.
-#[test]
-fn readers_find_every_key_while_prefixes_change() {
+fn readers_find_every_key<K: Key>() {
     const ROUNDS: u32 = if cfg!(miri) { 2 } else { 300 };
-    let tree = &Low::<String>::default();
-    let stable = |number: u32| format!("user:000123:{:03}@example.org", number);
+    let tree = &Low::<K>::default();
+    let text = |number: u32| format!("user:000123:{:03}@example.org", number);
+    let stable = |number: u32| K::from(text(number).as_bytes());
     for number in 0..60 {
         tree.insert(stable(number * 10), number);
     }
@@ -281,10 +296,14 @@ fn readers_find_every_key_while_prefixes_change() {
                     // Prefixes of others, and keys that end where theirs goes on.
                     let cut = (round as usize * 7 + writer as usize) % 16;
                     let breaks = [
-                        format!("{}!{writer}", &stable(0)[..cut]),
-                        format!("{}~{writer}", &stable(0)[..cut]),
-                    ];
-                    let between = |n: u32| format!("{}{writer}", stable(n * 10 + 5));
+                        format!("{}!{writer}", &text(0)[..cut]),
+                        format!("{}~{writer}", &text(0)[..cut]),
+                    ]
+                    .map(|key| K::from(key.as_bytes()));
+                    let between = |n: u32| {
+                        let key = format!("{}{writer}", text(n * 10 + 5));
+                        K::from(key.as_bytes())
+                    };
                     for key in &breaks {
                         tree.insert(key.clone(), u32::MAX);
                     }
@@ -323,6 +342,16 @@ fn readers_find_every_key_while_prefixes_change() {
     assert_eq!(tree.len(), 60);
 }
 
+#[test]
+fn readers_find_every_key_while_prefixes_change() {
+    readers_find_every_key::<Vec<u8>>();
+}
+
+#[test]
+fn readers_find_every_key_while_prefixes_of_own_heads_change() {
+    readers_find_every_key::<ByteString>();
+}
+
 /// How many neighbouring heads of leaves are equal.
 fn equal_heads<S: Spec>(tree: &Tree<S>) -> usize {
     let guard = &tree.collector.pin();
@@ -343,18 +372,23 @@ fn equal_heads<S: Spec>(tree: &Tree<S>) -> usize {
     equal
 }
 
-#[test]
-fn keys_that_begin_alike_have_different_windows() {
+fn windows_differ<K: Key>() {
     // The first 8 bytes of all are equal, and so would be all heads.
-    let tree = OlcBTree::<String, u32>::default();
-    let key = |number: u32| format!("user:000123:{:06}", number);
+    let tree = OlcBTree::<K, u32>::default();
+    let key = |number: u32| K::from(format!("user:{:016}:{:06}", 123_456_789, number).as_bytes());
     for number in 0..20_000_u32 {
         tree.insert(key(number.wrapping_mul(7919) % 20_000), number);
     }
     tree.tree.check_at_rest();
     assert_eq!(equal_heads(&tree.tree), 0);
     // A key without the prefix makes them all equal in its leaf, until that is split.
-    tree.insert("user".to_owned(), 0);
+    tree.insert(K::from(b"user"), 0);
     tree.tree.check_at_rest();
-    assert_eq!(tree.get(&"user".to_owned()), Some(0));
+    assert_eq!(tree.get(&K::from(b"user")), Some(0));
+}
+
+#[test]
+fn keys_that_begin_alike_have_different_windows() {
+    windows_differ::<Vec<u8>>();
+    windows_differ::<ByteString>();
 }

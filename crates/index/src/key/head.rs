@@ -124,7 +124,7 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         drop(unsafe { Packed::<K>::of_word(word).take() });
     }
 
-    /// Set if a key is its byte form, and its head the first word of that.
+    /// Set if a key is its byte form.
     #[doc(hidden)]
     const PLAIN_BYTES: Option<PlainBytes<K>> = None;
 
@@ -183,6 +183,14 @@ pub const fn head_is_key<K, H: KeyHead<K>>() -> bool {
     H::IS_KEY && !needs_drop::<K>()
 }
 
+/// Whether heads are numbers that [`PlainBytes`] makes of the bytes, and not their first words.
+pub(crate) const fn has_own_heads<K, H: KeyHead<K>>() -> bool {
+    match H::PLAIN_BYTES {
+        Some(plain) => plain.own_head().is_some(),
+        None => false,
+    }
+}
+
 /// The head of the key that a form stands for; `None` if the form does not determine it.
 pub fn head_of_form<K, H: KeyHead<K>>(form: &dyn Form<K>) -> Option<u64> {
     let mut head = H::head_of_bytes(None);
@@ -238,13 +246,16 @@ impl<H: ?Sized, K> OwnPacking<H, K> {
     }
 }
 
-/// Where the byte form lies in keys that consist of it, such as strings. The head of such a key is
-/// the first word of its form.
+/// Where the byte form lies in keys that consist of it, such as strings; and their heads, unless
+/// these are the first words of the forms.
 ///
-/// An engine reads it in the middle of a change, where no code of the user may run. So only this
-/// crate can make one, for types of the standard library.
+/// An engine calls both in the middle of a change, where no code of the user may run. So only this
+/// crate can make one, for types of its own and of the standard library.
 #[derive(Debug)]
-pub struct PlainBytes<K>(for<'k> fn(&'k K) -> &'k [u8]);
+pub struct PlainBytes<K> {
+    bytes: for<'k> fn(&'k K) -> &'k [u8],
+    head: Option<fn(&[u8]) -> u64>,
+}
 
 impl<K> Clone for PlainBytes<K> {
     #[inline]
@@ -257,13 +268,28 @@ impl<K> Copy for PlainBytes<K> {}
 
 impl<K> PlainBytes<K> {
     pub(crate) const fn new(bytes: for<'k> fn(&'k K) -> &'k [u8]) -> Self {
-        Self(bytes)
+        Self { bytes, head: None }
+    }
+
+    /// Heads of their own: never greater for smaller bytes, and never the greatest number.
+    pub(crate) const fn with_heads(
+        bytes: for<'k> fn(&'k K) -> &'k [u8],
+        head: fn(&[u8]) -> u64,
+    ) -> Self {
+        let head = Some(head);
+        Self { bytes, head }
     }
 
     /// The byte form of a key.
     #[inline]
     pub(crate) fn of(self, key: &K) -> &[u8] {
-        (self.0)(key)
+        (self.bytes)(key)
+    }
+
+    /// The heads, if they are not the first words.
+    #[inline]
+    pub(crate) const fn own_head(self) -> Option<fn(&[u8]) -> u64> {
+        self.head
     }
 }
 

@@ -5,12 +5,14 @@
 //!   library are in `numbers`, `strings`, `tuples` (with arrays), `variants` (`Option`, `Reverse`
 //!   and others) and `delegated` (types that have the form of another).
 //! - `built_in`: the same forms for a `K` of which the compiler knows only `Ord`.
+//! - [`ByteString`]: byte strings whose heads are made for text, by the code of `text_code`.
 //! - `parts`: what the byte forms of composite keys are made of.
 //! - `packing`: a key in a word, as a node keeps it.
 //! - [`KeyHead`]: where a comparing index gets the heads from, if there are any.
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
 pub(crate) mod built_in;
+mod byte_string;
 mod delegated;
 mod float;
 pub(crate) mod head;
@@ -19,15 +21,17 @@ pub(crate) mod packing;
 #[doc(hidden)]
 pub mod parts;
 mod strings;
+mod text_code;
 mod tuples;
 mod variants;
 
 pub use built_in::BuiltInHead;
+pub use byte_string::{ByteString, INLINE_BYTES};
 pub use float::{TotalF32, TotalF64};
 #[doc(hidden)]
 pub use head::PlainBytes;
-pub(crate) use head::head_is_key;
 pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
+pub(crate) use head::{has_own_heads, head_is_key};
 
 /// A key with a byte form in the same order.
 ///
@@ -88,7 +92,7 @@ pub trait ByteKey: Ord + Clone + Send + Sync + 'static {
     /// append the byte form as it is.
     const LENGTH: Option<usize> = None;
 
-    /// Set if the key is its byte form, and [`head`](Self::head) the first word of that.
+    /// Set if the key is its byte form.
     #[doc(hidden)]
     const PLAIN_BYTES: Option<PlainBytes<Self>> = None;
 

@@ -43,7 +43,7 @@ pub use position::Position;
 pub use prefetch::prefetch;
 pub use search_key::{SearchKey, SearchRange};
 pub use spec::{Parameters, Spec, gives_no_key, key_of_head};
-pub use stored_key::{OwnedKey, StoredKey};
+pub use stored_key::{OwnedKey, StoredKey, UNKNOWN_HEAD};
 pub use unwind::on_unwind;
 
 /// Whether a writer checks the invariants of what it has changed: in a debug build, but not under

@@ -52,14 +52,15 @@ impl<'k, S: Spec> SearchKey<'k, S> {
     /// As for [`StoredKey::with`].
     #[inline]
     pub unsafe fn compare(&self, stored: StoredKey<S>) -> Ordering {
-        self.head.cmp(&stored.head).then_with(|| {
-            if S::Head::is_only_of_one(self.head) {
-                Ordering::Equal
-            } else {
-                // SAFETY: passed on to the caller.
-                unsafe { stored.with(|key| self.key.compare(key)) }
-            }
-        })
+        let known = stored.has_head();
+        if known && self.head != stored.head {
+            return self.head.cmp(&stored.head);
+        }
+        if known && S::Head::is_only_of_one(self.head) {
+            return Ordering::Equal;
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { stored.with(|key| self.key.compare(key)) }
     }
 }
 

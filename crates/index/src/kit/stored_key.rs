@@ -1,15 +1,19 @@
 //! A key as it is in a node.
 
 use super::{Packed, Retire, SearchKey, Spec, key_of_head, prefetch};
-use crate::key::KeyHead;
 use crate::key::packing::{
     address_of_packed_key, bytes_beside_packed_key, free_packed_key, pack_key, take_packed_key,
     with_packed_key,
 };
+use crate::key::{KeyHead, has_own_heads};
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr;
+
+/// Stands for a head that has not been computed, where heads are made of bytes by a function of
+/// their own ([`has_own_heads`]): no key has it.
+pub const UNKNOWN_HEAD: u64 = u64::MAX;
 
 /// A key as it is in a node: its head, and the packed key if the head does not determine it.
 ///
@@ -17,7 +21,7 @@ use std::ptr;
 /// once.
 #[derive(Clone, Copy)]
 pub struct StoredKey<S: Spec> {
-    /// The head.
+    /// The head, or [`UNKNOWN_HEAD`].
     pub head: u64,
     /// Null if the head is the key.
     pub word: *mut (),
@@ -74,6 +78,12 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
+    /// Whether the head has been computed.
+    #[inline]
+    pub fn has_head(self) -> bool {
+        !(has_own_heads::<S::Key, S::Head>() && self.head == UNKNOWN_HEAD)
+    }
+
     /// Calls `read` with the key as a search key.
     ///
     /// # Safety
@@ -81,8 +91,15 @@ impl<S: Spec> StoredKey<S> {
     /// As for [`with`](Self::with).
     #[inline]
     pub unsafe fn search<R>(self, read: impl FnOnce(SearchKey<'_, S>) -> R) -> R {
+        let search = |key: &S::Key| {
+            if self.has_head() {
+                read(SearchKey::with_head(key, self.head))
+            } else {
+                read(SearchKey::new(key))
+            }
+        };
         // SAFETY: passed on to the caller.
-        unsafe { self.with(|key| read(SearchKey::with_head(key, self.head))) }
+        unsafe { self.with(search) }
     }
 
     /// A copy of the key.
@@ -119,19 +136,22 @@ impl<S: Spec> StoredKey<S> {
     ///
     /// As for [`with`](Self::with), for both.
     pub unsafe fn compare(self, other: Self) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| {
-            if S::Head::is_only_of_one(self.head) {
-                return Ordering::Equal;
-            }
-            // SAFETY: passed on to the caller.
-            unsafe { self.with(|key| other.with(|other| key.cmp(other))) }
-        })
+        let known = self.has_head() && other.has_head();
+        if known && self.head != other.head {
+            return self.head.cmp(&other.head);
+        }
+        if known && S::Head::is_only_of_one(self.head) {
+            return Ordering::Equal;
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.with(|key| other.with(|other| key.cmp(other))) }
     }
 
     /// Whether both are the same stored key, not merely equal keys. Runs no user code.
     #[inline]
     pub fn is(self, other: Self) -> bool {
-        self.head == other.head && self.word == other.word
+        let own_heads = has_own_heads::<S::Key, S::Head>();
+        self.word == other.word && (own_heads || self.head == other.head)
     }
 
     /// Whether stored keys have memory to free.

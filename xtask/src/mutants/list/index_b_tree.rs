@@ -19,6 +19,13 @@ const WINDOWS: Checker = Checker {
     filter: "a_tree_of_keys_with_common_prefixes_follows_the_model",
 };
 
+const OWN_HEADS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Lib,
+    filter: "so_does_one_of_keys_with_heads_of_their_own",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_goes_down_without_looking_back",
@@ -224,6 +231,56 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            if common > self.skip() {",
         why: "A key without the prefix of its node gets a head as if it had it.",
         checker: WINDOWS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_key_within_a_prefix_has_the_window_of_the_prefix",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "        Some(head) => bytes.get(at..).map_or(0, head),",
+        replacement: "        Some(head) => head(bytes.get(at..).unwrap_or_default()),",
+        why: "A key that ends before zeros of a prefix is taken for the one that is the prefix.",
+        checker: OWN_HEADS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_shows_a_window_as_the_head_of_its_key",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "            return UNKNOWN_HEAD;\n",
+        replacement: "            return head;\n",
+        why: "What leaves a node with a prefix has a head that is not that of its key. (Own heads.)",
+        checker: OWN_HEADS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_unknown_heads_stay_unknown",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "        let some_unknown = (0..count).any(is_unknown);\n",
+        replacement: "        let some_unknown = count == 0 && is_unknown(0);\n",
+        why: "Entries that came from a node with another prefix are never found.",
+        checker: OWN_HEADS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_own_heads_are_kept_behind_a_shorter_prefix",
+        file: "crates/index/src/b_tree/node/window.rs",
+        original: "            self.find_windows(plain, skip, places);\n",
+        replacement: "            let _ = plain;\n",
+        why: "A key without the prefix of a node leaves the windows of the others as they were.",
+        checker: OWN_HEADS,
+        hangs: false,
+    },
+    Mutant {
+        name: "heads_of_long_keys_seem_to_be_of_one",
+        file: "crates/index/src/key/text_code.rs",
+        original: "    first & !1\n",
+        replacement: "    first\n",
+        why: "Of two long keys that begin alike, one is taken for the other.",
+        checker: Checker {
+            flavour: Flavour::Plain,
+            package: "tremula-index",
+            target: Target::Lib,
+            filter: "text_code",
+        },
         hangs: false,
     },
     Mutant {

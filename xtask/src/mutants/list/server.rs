@@ -80,15 +80,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
-        name: "heads_of_long_keys_seem_to_be_of_one",
-        file: "crates/store/src/text_head.rs",
-        original: "    first & !1\n",
-        replacement: "    first\n",
-        why: "Of two long keys that begin alike, one is taken for the other.",
-        checker: store("text_head"),
-        hangs: false,
-    },
-    Mutant {
         name: "server_moves_clients_without_their_input",
         file: "crates/server/src/connection.rs",
         original: "        connection.client.set_socket(Arc::clone(&socket));",

@@ -24,6 +24,13 @@
 //! entries change places ([`NodeRef::seal`]), in a split for example: that reads all keys, so it
 //! happens only if it gains enough.
 //!
+//! Keys may have *heads of their own*, which are not their first bytes ([`PlainBytes::own_head`]).
+//! Then a window is the head that the bytes behind the prefix would have. Computing it takes
+//! longer, so a node has a prefix only if heads without it were equal. And nothing follows from a
+//! window: outside of the node the head is unknown ([`UNKNOWN_HEAD`]) until somebody needs it, and
+//! a shorter prefix reads all keys. An entry that is copied from a node with another prefix has
+//! such an unknown head until the node is sealed, which then computes all of them.
+//!
 //! # Invariants
 //!
 //! 1. All keys of a node begin with its prefix, and their heads are their windows. The lock guards
@@ -35,8 +42,8 @@
 
 use super::NodeRef;
 use crate::b_tree::layout::Plan;
-use crate::key::KeyHead;
-use crate::kit::{SearchKey, Sought, Spec, StoredKey};
+use crate::key::{self, KeyHead, PlainBytes};
+use crate::kit::{SearchKey, Sought, Spec, StoredKey, UNKNOWN_HEAD};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 
 /// The bytes of a word.
@@ -51,6 +58,11 @@ const MOST: usize = WORDS * WORD;
 /// How many bytes longer a prefix has to become before all keys are read for new windows, unless
 /// windows are equal.
 const GAIN: usize = WORD / 2;
+
+/// Whether windows are made by a function of the keys' own.
+pub(super) const fn has_own_heads<S: Spec>() -> bool {
+    key::has_own_heads::<S::Key, S::Head>() && has_windows::<S>()
+}
 
 /// Whether the heads of nodes are windows.
 pub(super) const fn has_windows<S: Spec>() -> bool {
@@ -83,6 +95,16 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
     // Twice, because all bytes may be missing.
     let missing = (WORD - rest.len()) as u32;
     word << (4 * missing) << (4 * missing)
+}
+
+/// The head of what is behind the first `at` bytes: 0 if there are fewer, so that no longer key is
+/// taken for this one.
+#[inline]
+fn head_at<K>(plain: PlainBytes<K>, bytes: &[u8], at: usize) -> u64 {
+    match plain.own_head() {
+        Some(head) => bytes.get(at..).map_or(0, head),
+        None => word_at(bytes, at),
+    }
 }
 
 /// The first `bytes` bytes of a word, which may be all.
@@ -139,18 +161,23 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             return probe.head;
         }
         match probe.key {
-            Sought::Key(key) => self.window(skip, probe.head, plain.of(key)),
+            Sought::Key(key) => self.window(plain, skip, probe.head, plain.of(key)),
             Sought::Form(form) => {
                 let mut window = 0;
-                form.read_bytes(&mut |bytes| window = self.window(skip, probe.head, bytes));
+                form.read_bytes(&mut |bytes| window = self.window(plain, skip, probe.head, bytes));
                 window
             }
         }
     }
 
-    /// The window of the key with these bytes, of which `first` are the first eight.
+    /// The window of the key with these bytes and this head.
     #[inline]
-    fn window(self, skip: usize, first: u64, bytes: &[u8]) -> u64 {
+    fn window(self, plain: PlainBytes<S::Key>, skip: usize, head: u64, bytes: &[u8]) -> u64 {
+        let first = if has_own_heads::<S>() {
+            word_at(bytes, 0)
+        } else {
+            head
+        };
         let (mut at, mut word) = (0, first);
         loop {
             let own = self.prefix_word(at / WORD);
@@ -164,11 +191,11 @@ impl<'g, S: Spec> NodeRef<'g, S> {
             }
             word = word_at(bytes, at);
         }
-        // A key that ends within the prefix is below all that have it, and its word is 0.
-        word_at(bytes, skip)
+        // A key that ends within the prefix is below all that have it, and its window is 0.
+        head_at(plain, bytes, skip)
     }
 
-    /// The first eight bytes of the key with this head.
+    /// The first eight bytes of the key with this head, or its own head, if that is known.
     #[inline]
     pub(super) fn head_of_key(self, head: u64) -> u64 {
         if !has_windows::<S>() {
@@ -177,6 +204,9 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let skip = self.skip();
         if skip == 0 {
             return head;
+        }
+        if has_own_heads::<S>() {
+            return UNKNOWN_HEAD;
         }
         self.prefix_word(0) | behind(head, skip)
     }
@@ -188,19 +218,29 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let Some(plain) = (const { S::Head::PLAIN_BYTES }) else {
             return key.head;
         };
-        if !has_windows::<S>() || self.skip() == 0 {
+        if !has_windows::<S>() || (self.skip() == 0 && key.has_head()) {
             return key.head;
         }
         let admit = |key: &S::Key| {
             let bytes = plain.of(key);
             let common = self.common(bytes);
             if common < self.skip() {
-                self.shorten(common, places);
+                self.shorten(plain, common, places);
             }
-            word_at(bytes, common)
+            head_at(plain, bytes, common)
         };
         // SAFETY: the key is on its way into a node that this thread has locked, or has made.
         unsafe { key.with(admit) }
+    }
+
+    /// The head that a key gets in this node while many are put into it, where heads are their own.
+    #[inline]
+    pub(super) fn head_before_sealing(self, key: StoredKey<S>) -> u64 {
+        if self.skip() == 0 {
+            key.head
+        } else {
+            UNKNOWN_HEAD
+        }
     }
 
     /// How many bytes of the prefix a key has.
@@ -220,13 +260,17 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     /// Makes the prefix shorter, and the heads in the first `places` places windows behind it.
     #[cold]
-    fn shorten(self, skip: usize, places: usize) {
-        let cut = self.skip() - skip;
-        // The bytes that the windows gain.
-        let gained = self.prefix_bytes(skip);
+    fn shorten(self, plain: PlainBytes<S::Key>, skip: usize, places: usize) {
         let heads = self.heads();
-        for at in 0..places {
-            heads.store(at, gained | behind(heads.load(at), cut));
+        if has_own_heads::<S>() {
+            self.find_windows(plain, skip, places);
+        } else {
+            let cut = self.skip() - skip;
+            // The bytes that the windows gain.
+            let gained = self.prefix_bytes(skip);
+            for at in 0..places {
+                heads.store(at, gained | behind(heads.load(at), cut));
+            }
         }
         heads.mend_hints(0, places);
         self.set_prefix(skip, |at| self.prefix_word(at));
@@ -259,20 +303,39 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 .all(|(own, other)| own.load(Ordering::Relaxed) == other.load(Ordering::Relaxed))
     }
 
-    /// Makes the prefix longer if the first `count` keys have more bytes in common, and windows
-    /// behind them would differ more.
-    #[inline]
-    pub(super) fn fit_window(self, count: usize) {
-        if has_windows::<S>() && count > 1 {
-            self.lengthen(count);
+    /// Computes the windows of the first `count` keys behind a prefix of `skip` bytes.
+    fn find_windows(self, plain: PlainBytes<S::Key>, skip: usize, count: usize) {
+        for at in 0..count {
+            self.prefetch_key(at);
+        }
+        for at in 0..count {
+            let window = |key: &S::Key| head_at(plain, plain.of(key), skip);
+            // SAFETY: this thread has locked the node, or has made it.
+            self.heads().store(at, unsafe { self.key(at).with(window) });
         }
     }
 
-    fn lengthen(self, count: usize) {
+    /// Makes the prefix longer if the first `count` keys have more bytes in common, and windows
+    /// behind them would differ more. Computes windows that are unknown.
+    #[inline]
+    pub(super) fn fit_window(self, count: usize) {
         let Some(plain) = (const { S::Head::PLAIN_BYTES }) else {
             return;
         };
-        let skip = self.skip();
+        if has_windows::<S>() && count > 0 {
+            self.lengthen(plain, count);
+        }
+    }
+
+    fn lengthen(self, plain: PlainBytes<S::Key>, count: usize) {
+        let (skip, heads) = (self.skip(), self.heads());
+        let is_unknown = |at: usize| has_own_heads::<S>() && heads.load(at) == UNKNOWN_HEAD;
+        let is_like_last = |at: usize| heads.load(at - 1) == heads.load(at);
+        let some_unknown = (0..count).any(is_unknown);
+        let some_alike = || (1..count).any(is_like_last);
+        if has_own_heads::<S>() && !some_unknown && !some_alike() {
+            return;
+        }
         let common = |first: &S::Key, last: &S::Key| {
             let (first, last) = (plain.of(first), plain.of(last));
             let pairs = first.iter().zip(last).take(MOST);
@@ -281,19 +344,11 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let (first, last) = (self.key(0), self.key(count - 1));
         // SAFETY: this thread has locked the node, or has made it.
         let common = unsafe { first.with(|first| last.with(|last| common(first, last))) };
-        let heads = self.heads();
-        let are_equal = |at: usize| heads.load(at - 1) == heads.load(at);
-        if common <= skip || (common - skip < GAIN && !(1..count).any(are_equal)) {
+        let gains = count > 1 && common > skip && (common - skip >= GAIN || some_alike());
+        if !some_unknown && !gains {
             return;
         }
-        for at in 0..count {
-            self.prefetch_key(at);
-        }
-        for at in 0..count {
-            // SAFETY: this thread has locked the node, or has made it.
-            let window = unsafe { self.key(at).with(|key| word_at(plain.of(key), common)) };
-            heads.store(at, window);
-        }
+        self.find_windows(plain, common, count);
         // SAFETY: this thread has locked the node, or has made it.
         unsafe {
             first.with(|first| {
@@ -317,7 +372,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                     let own = self.prefix_word(at);
                     first_of(word_at(bytes, at * WORD), skip - at * WORD) == own
                 });
-                bytes.len() >= skip && is_prefix && word_at(bytes, skip) == self.heads().load(at)
+                let window = head_at(plain, bytes, skip);
+                bytes.len() >= skip && is_prefix && window == self.heads().load(at)
             };
             // SAFETY: the keys of a tree at rest live as long as the tree.
             S::HEAD_IS_KEY || unsafe { self.key(at).with(fits) }

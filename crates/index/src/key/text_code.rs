@@ -166,7 +166,7 @@ const fn parts(before: Kind) -> Parts {
 }
 
 /// A number that is never greater for smaller bytes.
-pub(crate) fn head_of_text(bytes: &[u8]) -> u64 {
+pub(super) fn head_of_text(bytes: &[u8]) -> u64 {
     // The range begins at `start`; `unit` is a 2^-16th of its width. Both are scaled by 2^16, so
     // that the parts of a narrow range still differ: `unit` also is the width of the range in
     // heads.
@@ -191,7 +191,7 @@ pub(crate) fn head_of_text(bytes: &[u8]) -> u64 {
 }
 
 /// Whether only one key can have this head.
-pub(crate) const fn is_only_of_one(head: u64) -> bool {
+pub(super) const fn is_only_of_one(head: u64) -> bool {
     head & 1 == 1
 }
 
