@@ -1,5 +1,6 @@
 //! The command line of `tremula serve`.
 
+use crate::huge_pages;
 use crate::limits::{Bytes, Limits};
 use crate::listen::{Listen, ListenArgs};
 use crate::load::{self, LoadArgs, LoadError};
@@ -180,6 +181,9 @@ fn serve(
     let (memory, quotas) = (&arguments.limits.memory, &arguments.limits.quotas);
     if memory.max_memory.is_some_and(|limit| limit.0 > 0) && !counts {
         return Err(Failure::Uncounted);
+    }
+    if counts {
+        huge_pages::refuse();
     }
     let limit = memory.limit();
     if limit.is_none() && memory.max_memory_policy != Policy::NoEviction {

@@ -1,13 +1,14 @@
 //! The keeper: what the accepting thread looks at regularly, so that no command has to.
 //!
 //! At every [`LOOK`] it looks at the workers: whether their threads still turn, how busy they are,
-//! and whether their clients should gather or spread; and it evicts keys if the limit of memory has
-//! been lowered. Once a second it looks at the clients: who is
+//! and whether their clients should gather or spread; whether huge pages suit what is used; and it
+//! evicts keys if the limit of memory has been lowered. Once a second it looks at the clients: who is
 //! silent, who does not read, and what all hold.
 
 use crate::clients::Clients;
 use crate::commands::Command;
 use crate::gather::{Judge, LOOK, Seen, Threads};
+use crate::huge_pages;
 use crate::server::Shared;
 use crate::watch::Event;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -163,6 +164,7 @@ pub(crate) async fn keep(shared: &Shared) {
             }
             threads.look(&mut judge);
         }
+        huge_pages::fit();
         while shared.memory.shrink(shared) {
             tokio::task::yield_now().await;
         }

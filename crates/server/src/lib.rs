@@ -17,6 +17,7 @@ mod figures;
 pub mod fuzz;
 mod gather;
 mod glob;
+mod huge_pages;
 mod keeper;
 pub mod limits;
 pub mod listen;

@@ -1,6 +1,7 @@
 //! What a server says while it starts: on a terminal, in its log, and to the system's manager of
 //! services.
 
+use crate::huge_pages;
 use crate::service::Service;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::fs;
@@ -48,6 +49,7 @@ impl<'a> Startup<'a> {
 
     /// Says how far it has come, if the last word is a second ago.
     pub(crate) fn show(&mut self, progress: Progress) {
+        huge_pages::fit();
         let (done, all, text) = match progress {
             Progress::Snapshot(bytes) => {
                 let (done, all) = (HumanBytes(bytes), HumanBytes(self.snapshot));

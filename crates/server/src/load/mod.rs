@@ -3,6 +3,7 @@
 mod columns;
 mod rows;
 
+use crate::huge_pages;
 pub(crate) use columns::Columns;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -183,6 +184,7 @@ pub(crate) fn load(
         let stored = keyspace.commit(|effects| database.insert(effects, key, value));
         stored.map_err(io::Error::other)?;
         count += 1;
+        huge_pages::fit();
         Ok(())
     };
     let loaded = read(reader, format, &columns, arguments.header, &mut store);
