@@ -60,7 +60,7 @@ impl<S: Spec> Tree<S> {
             }
         };
         if leaf.count() > 0 {
-            return Ok(pop_from(leaf, lock, direction, note));
+            return Ok(self.pop_from(leaf, lock, direction, note));
         }
         let alone = match direction {
             Direction::Ascending => leaf.next().is_none(),
@@ -102,7 +102,7 @@ impl<S: Spec> Tree<S> {
             lock.unchanged();
             return Err(restart);
         }
-        Ok(pop_from(leaf, lock, direction, note))
+        Ok(self.pop_from(leaf, lock, direction, note))
     }
 
     /// Removes a range: locks all of its leaves, removes the entries, and only then unlocks.
@@ -134,6 +134,10 @@ impl<S: Spec> Tree<S> {
     fn remove_spans(&self, spans: Vec<Span<'_, S>>, guard: &Guard<'_>) -> usize {
         let mut removed = 0;
         let mut underfull = Vec::new();
+        let now = self.snapshots.now();
+        for span in spans.iter().filter(|span| !span.indices.is_empty()) {
+            self.settle(span.leaf, now);
+        }
         for span in &spans {
             if span.indices.is_empty() {
                 continue;
@@ -163,24 +167,26 @@ impl<S: Spec> Tree<S> {
         }
         removed
     }
-}
 
-/// Removes the first entry in a direction from a leaf that is not empty.
-fn pop_from<S: Spec>(
-    leaf: LeafRef<'_, S>,
-    lock: VersionGuard<'_>,
-    direction: Direction,
-    note: &mut impl FnMut(&Entry<S>),
-) -> Popped<S> {
-    let at = match direction {
-        Direction::Ascending => 0,
-        Direction::Descending => leaf.count() - 1,
-    };
-    let entry = leaf.entry(at);
-    note(&entry);
-    leaf.remove(at);
-    let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
-    let underfull = leaf.is_underfull() && has_neighbours;
-    drop(lock);
-    Popped::Entry { entry, underfull }
+    /// Removes the first entry in a direction from a leaf that is not empty.
+    fn pop_from(
+        &self,
+        leaf: LeafRef<'_, S>,
+        lock: VersionGuard<'_>,
+        direction: Direction,
+        note: &mut impl FnMut(&Entry<S>),
+    ) -> Popped<S> {
+        let at = match direction {
+            Direction::Ascending => 0,
+            Direction::Descending => leaf.count() - 1,
+        };
+        self.settle_now(leaf);
+        let entry = leaf.entry(at);
+        note(&entry);
+        leaf.remove(at);
+        let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
+        let underfull = leaf.is_underfull() && has_neighbours;
+        drop(lock);
+        Popped::Entry { entry, underfull }
+    }
 }

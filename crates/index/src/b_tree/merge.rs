@@ -142,6 +142,9 @@ impl<S: Spec> Tree<S> {
         let pair = Pair { inner, at };
         match (left.kind(), right.kind()) {
             (Kind::Leaf(left), Kind::Leaf(right)) => {
+                let now = self.snapshots.now();
+                self.settle(left, now);
+                self.settle(right, now);
                 if !fits(left.count() + right.count(), left.node()) {
                     self.share_leaves(&pair, left, right, guard);
                     return Ok(Mended::Enough);

@@ -53,6 +53,7 @@
 //!     So a thread that holds leaves may wait for an inner node: a step does, to find the leaf of a
 //!     key. It never reads the lock of a leaf that it may hold, because it would wait for itself:
 //!     it compares addresses, from the root on, which may be that leaf.
+//! 12. Whoever changes the entries of a leaf settles it before that (`snapshots`).
 //!
 //! # What the published tree lacks
 //!
@@ -73,7 +74,9 @@
 //! as of one moment, but the visit as a whole is not. A visit delays the freeing of what others
 //! remove by at most 16 batches. A scan or snapshot notes the version of each leaf that it reads
 //! and validates all of them at the end: there was a moment at which all leaves were as it read
-//! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that).
+//! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that);
+//! but where it wants a whole range, and writers have come between, it takes a number, and writers
+//! copy what it lacks before they change it (`snapshots`): so it neither stops them nor is stopped.
 //! A range is removed under the locks of all of its leaves. A step
 //! ([`Transactional`]) locks the leaves of all its ranges, and those that it
 //! splits off them before any other thread can reach them, and unlocks them when it has ended.
@@ -114,10 +117,14 @@ mod point;
 mod range;
 mod scan;
 mod shape;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod snapshot_tests;
+mod snapshots;
 mod split;
 mod steps;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod transactional;
 mod tree;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod window_tests;
@@ -334,6 +341,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
         self.tree.visit(range, direction, visit);
+    }
+
+    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
+        Some(self.tree.snapshot(range))
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {

@@ -2,6 +2,7 @@
 
 mod entry;
 mod inner;
+mod links;
 mod window;
 
 use super::layout::Plan;
@@ -41,6 +42,9 @@ pub(super) struct Header {
     waits: AtomicU32,
     /// How many bytes all keys have in common, in front of what their heads show ([`window`]).
     skip: AtomicU32,
+    /// In a leaf: the number of the last snapshot that has what the leaf held at its moment
+    /// ([`snapshots`](super::snapshots)).
+    settled: AtomicU64,
 }
 
 /// A node that is not freed during `'g`: the thread is pinned, or is the only one with the tree.
@@ -123,6 +127,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 prev: AtomicPtr::new(ptr::null_mut()),
                 waits: AtomicU32::new(0),
                 skip: AtomicU32::new(0),
+                settled: AtomicU64::new(0),
             });
             fill(node.add(plan.hints), Heads::hints_of(plan.capacity), || {
                 Heads::unused()
@@ -577,36 +582,6 @@ impl<'g, S: Spec> LeafRef<'g, S> {
             key: self.key(at),
             value: self.values()[at].load(),
         }
-    }
-
-    /// The right neighbour. An optimistic reader must validate it before following it.
-    #[inline]
-    pub(super) fn next(self) -> Option<NonNull<Header>> {
-        NonNull::new(self.header().next.load(Ordering::Relaxed))
-    }
-
-    /// Sets the right neighbour. The caller has locked this leaf, or has not linked it yet.
-    pub(super) fn set_next(self, next: Option<NonNull<Header>>) {
-        let next = next.map_or(ptr::null_mut(), NonNull::as_ptr);
-        self.header().next.store(next, Ordering::Relaxed);
-    }
-
-    /// The left neighbour.
-    #[inline]
-    pub(super) fn prev(self) -> Option<LeafRef<'g, S>> {
-        // Acquire: pairs with the release in `set_prev`; a thread that sees the neighbour sees it
-        // initialized.
-        let prev = NonNull::new(self.header().prev.load(Ordering::Acquire))?;
-        // SAFETY: it was the left neighbour of this leaf at some time since the thread was pinned:
-        // before a leaf is retired, the `prev` of its neighbour is made to lead elsewhere.
-        Some(unsafe { LeafRef::from_raw(prev) })
-    }
-
-    /// Sets the left neighbour. The caller has locked the leaf that was the left neighbour before,
-    /// or has not linked this leaf yet.
-    pub(super) fn set_prev(self, prev: LeafRef<'_, S>) {
-        // Release: pairs with the acquire in `prev`.
-        self.header().prev.store(prev.as_ptr(), Ordering::Release);
     }
 
     /// Inserts an entry at an index. The leaf has room.

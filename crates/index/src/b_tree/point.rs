@@ -179,7 +179,7 @@ impl<S: Spec> Tree<S> {
         let head = probe.head;
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
         match held.at {
-            Ok(at) => Some(replace(held, at, value, &guard)),
+            Ok(at) => Some(self.replace(held, at, value, &guard)),
             Err(at) => {
                 self.insert_new(held, at, (key, head), value);
                 None
@@ -220,7 +220,7 @@ impl<S: Spec> Tree<S> {
                 let value = held.leaf.values()[at].load();
                 // SAFETY: the value is in a leaf that this thread has locked.
                 match unsafe { value.with(|value| decide(Some(value))) } {
-                    Update::Put(value) => Some(replace(held, at, value, &guard)),
+                    Update::Put(value) => Some(self.replace(held, at, value, &guard)),
                     Update::Remove => Some(self.remove_held(held, at, &probe, &guard)),
                     Update::Keep => {
                         held.lock.unchanged();
@@ -258,6 +258,7 @@ impl<S: Spec> Tree<S> {
         (key, head): (S::Key, u64),
         value: S::Value,
     ) {
+        self.settle_now(held.leaf);
         let key = StoredKey::new(key, head);
         let value = Packed::new(value);
         held.leaf.insert(at, Entry { key, value });
@@ -275,6 +276,7 @@ impl<S: Spec> Tree<S> {
         guard: &Guard<'_>,
     ) -> S::Value {
         let leaf = held.leaf;
+        self.settle_now(leaf);
         let entry = leaf.entry(at);
         leaf.remove(at);
         let underfull = leaf.is_underfull();
@@ -290,18 +292,25 @@ impl<S: Spec> Tree<S> {
         }
         value
     }
-}
 
-/// Replaces a value, and hands out the old one.
-#[inline]
-fn replace<S: Spec>(held: Held<'_, S>, at: usize, value: S::Value, guard: &Guard<'_>) -> S::Value {
-    let slot = &held.leaf.values()[at];
-    let old = slot.load();
-    slot.store(Packed::new(value));
-    drop(held.lock);
-    // SAFETY: this thread alone has just unlinked the value, and keeps no reference to it. A thread
-    // that comes to the leaf from now on restarts or sees the new value.
-    unsafe { old.hand_out(guard) }
+    /// Replaces a value, and hands out the old one.
+    #[inline]
+    fn replace(
+        &self,
+        held: Held<'_, S>,
+        at: usize,
+        value: S::Value,
+        guard: &Guard<'_>,
+    ) -> S::Value {
+        self.settle_now(held.leaf);
+        let slot = &held.leaf.values()[at];
+        let old = slot.load();
+        slot.store(Packed::new(value));
+        drop(held.lock);
+        // SAFETY: this thread alone has just unlinked the value, and keeps no reference to it. A
+        // thread that comes to the leaf from now on restarts or sees the new value.
+        unsafe { old.hand_out(guard) }
+    }
 }
 
 /// Looks for a key in a leaf, and validates.

@@ -12,6 +12,10 @@ use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 /// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
+/// A snapshot that has met a writer is not tried again without numbers if it has read more entries
+/// than this.
+const LONG: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1000 };
+
 /// How many keys ahead of the one that is copied a scan asks for: they lie anywhere.
 const KEYS_AHEAD: usize = 8;
 
@@ -90,6 +94,23 @@ impl<S: Spec> Sink<S> for Option<Entry<S>> {
     }
 }
 
+/// Copies of entries.
+///
+/// # Safety
+///
+/// As for [`Entry::to_pair`].
+unsafe fn to_pairs<S: Spec>(
+    entries: &[Entry<S>],
+) -> impl Iterator<Item = (S::Key, S::Value)> + use<'_, S> {
+    entries.iter().enumerate().map(|(at, entry)| {
+        if let Some(ahead) = entries.get(at + KEYS_AHEAD) {
+            ahead.key.prefetch();
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { entry.to_pair() }
+    })
+}
+
 /// A leaf, and a version of it.
 pub(super) type Seen<'g, S> = (LeafRef<'g, S>, Version);
 
@@ -129,6 +150,13 @@ impl<S: Spec> Tree<S> {
         if limit == 0 || range.is_empty() {
             return;
         }
+        if limit == usize::MAX {
+            let mut entries = self.snapshot(range);
+            if direction == Direction::Descending {
+                entries.reverse();
+            }
+            return out.append(&mut entries);
+        }
         let guard = self.collector.pin();
         let mut entries = Vec::with_capacity(limit.min(128));
         self.collect(
@@ -138,14 +166,36 @@ impl<S: Spec> Tree<S> {
             &mut entries,
             &guard,
         );
-        let ahead = |at: usize| entries.get(at + KEYS_AHEAD);
-        out.extend(entries.iter().enumerate().map(|(at, entry)| {
-            if let Some(ahead) = ahead(at) {
-                ahead.key.prefetch();
+        // SAFETY: the entries were read and validated while the thread was pinned.
+        out.extend(unsafe { to_pairs(&entries) });
+    }
+
+    /// All entries of a range, as of one moment. A long range beside writers is read as
+    /// [`snapshots`](super::snapshots) says.
+    pub(super) fn snapshot(&self, range: KeyRange<'_, S::Key>) -> Vec<(S::Key, S::Value)> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let guard = self.collector.pin();
+        let bounds = SearchRange::new(range);
+        let mut entries = Vec::new();
+        let backoff = Backoff::new();
+        for _ in 0..OPTIMISTIC_SCANS {
+            entries.clear();
+            let sink = &mut entries;
+            let read = self.try_to_collect(&bounds, Direction::Ascending, usize::MAX, sink, &guard);
+            if read.is_ok() {
+                // SAFETY: the entries were read and validated while the thread was pinned.
+                return unsafe { to_pairs(&entries) }.collect();
             }
-            // SAFETY: the entries were read and validated while the thread was pinned.
-            unsafe { entry.to_pair() }
-        }));
+            self.restarted();
+            if entries.len() > LONG {
+                break;
+            }
+            backoff.wait();
+        }
+        drop((entries, guard));
+        self.snapshot_beside_writers(range)
     }
 
     /// The first entry of a range.

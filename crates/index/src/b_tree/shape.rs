@@ -55,6 +55,8 @@ impl<S: Spec> Tree<S> {
                 ("borrows", read(&counters.borrows)),
                 ("restarts", read(&counters.restarts)),
                 ("locked_scans", read(&counters.locked_scans)),
+                ("snapshots", read(&counters.snapshots)),
+                ("copied_leaves", read(&counters.copied_leaves)),
                 ("bytes", bytes),
             ],
         }

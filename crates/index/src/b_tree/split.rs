@@ -66,6 +66,7 @@ impl<S: Spec> Tree<S> {
             StoredKey::copy_of(probe)
         };
         let right = LeafRef::new();
+        right.set_settled(leaf.settled());
         leaf.copy_run(middle, entries, right, 0);
         right.node().seal(entries - middle);
         let next = leaf.next();

@@ -10,19 +10,15 @@
 //! unlocked. A full leaf is split while it is held, and its new right neighbour is held from the
 //! beginning. So the leaves of all keys of the ranges stay held until the step ends.
 
-use super::OlcBTree;
 use super::invariants::check_changed;
 use super::node::{Entry, Header, Kind, LeafRef, SearchResult};
 use super::point::locked;
 use super::scan::{Span, unlock_unchanged};
 use super::split::place_of_split;
 use super::tree::{Parent, Position, Tree};
-use crate::contract::{Direction, KeyRange, Storable};
-use crate::key::KeyHead;
+use crate::contract::{Direction, KeyRange};
 use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey, prefetch};
-use crate::transactional::{
-    Adapted, Change, HeldParts, Part, ShownParts, Steps, Transaction, View, run, show,
-};
+use crate::transactional::{Change, HeldParts, ShownParts};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -139,6 +135,8 @@ pub(super) struct HeldLeaves<'g, S: Spec> {
     growth: isize,
     /// What could not be put back, to be retired when all is unlocked.
     loose: Vec<Taken<S>>,
+    /// The moment of the step, for [snapshots](super::snapshots).
+    now: u64,
 }
 
 /// The key of a range that is one key: then only its leaf has to be locked.
@@ -180,7 +178,7 @@ fn find_in<S: Spec>(leaf: LeafRef<'_, S>, probe: &SearchKey<'_, S>) -> SearchRes
 
 impl<S: Spec> Tree<S> {
     /// Locks all leaves of these ranges, which ascend and have no common keys.
-    fn hold_all<'g>(
+    pub(super) fn hold_all<'g>(
         &'g self,
         over: &[KeyRange<'_, S::Key>],
         guard: &'g Guard<'g>,
@@ -196,6 +194,7 @@ impl<S: Spec> Tree<S> {
                 return Err(restart);
             }
             held.find_singles(over);
+            held.now = self.snapshots.now();
             Ok(held)
         })
     }
@@ -235,6 +234,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             leaves: spans.into_iter().map(HeldLeaf::new).collect(),
             growth: 0,
             loose: Vec::new(),
+            now: 0,
         };
         held.note_addresses(0);
         held
@@ -494,7 +494,9 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             Some(within) => self.probe(within, key),
             None => SearchKey::new(key),
         };
-        Some((probe.head, self.room_for(within, &probe)?))
+        let place = self.room_for(within, &probe)?;
+        self.settle(place.0);
+        Some((probe.head, place))
     }
 
     /// Stores a value where `search` has found its key, with the stored key that came with it, if
@@ -532,6 +534,11 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
                 None
             }
         }
+    }
+
+    /// Settles a held leaf before it is changed.
+    fn settle(&self, held: usize) {
+        self.tree.settle(self.leaves[held].span.leaf, self.now);
     }
 
     /// Takes out what is at a place.
@@ -614,6 +621,7 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
 
     fn take(&mut self, within: usize, key: &S::Key) -> Option<Taken<S>> {
         let place = self.place_of(within, &self.probe(within, key))?;
+        self.settle(place.0);
         self.take_at(place)
     }
 
@@ -656,42 +664,5 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
             // SAFETY: the key was in a leaf after this thread was pinned.
             unsafe { key.search(|probe| self.tree.rebalance(&probe, self.guard)) };
         }
-    }
-}
-
-impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Steps<K, V>
-    for OlcBTree<K, V, H, NODE_BYTES>
-{
-    fn pop_with(&self, direction: Direction, note: &mut dyn FnMut(&K, &V)) -> Option<(K, V)> {
-        self.tree.pop(direction, |entry| {
-            // SAFETY: the entry is in a leaf that this thread has locked.
-            unsafe {
-                entry
-                    .key
-                    .with(|key| entry.value.with(|value| note(key, value)))
-            };
-        })
-    }
-
-    fn remove_range_with(
-        &self,
-        range: KeyRange<'_, K>,
-        note: &mut dyn FnMut(&dyn View<K, V>),
-    ) -> usize {
-        self.tree
-            .remove_range_with(range, |held| show(held, range, note))
-    }
-
-    fn atomically(
-        &self,
-        over: &[KeyRange<'_, K>],
-        step: &mut dyn FnMut(&mut dyn Transaction<K, V>),
-    ) {
-        let guard = self.tree.collector.pin();
-        run(self.tree.hold_all(over, &guard), over, step);
-    }
-
-    fn walk(&self, visit: &mut dyn FnMut(&Part<K>) -> ControlFlow<()>) -> Adapted {
-        self.tree.walk(visit)
     }
 }

@@ -1,6 +1,7 @@
 //! The tree itself: its root, its ends and its counts, and how it is freed.
 
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
+use super::snapshots::Snapshots;
 use crate::kit::{self, SearchKey, Spec};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -17,6 +18,7 @@ pub(super) struct Tree<S> {
     pub(super) len: CachePadded<StripedCounter>,
     pub(super) counters: CachePadded<Counters>,
     pub(super) collector: Collector,
+    pub(super) snapshots: Snapshots,
     /// Frees the tree below its root. Stored, so that the type needs no bounds on keys and values.
     free: unsafe fn(NonNull<Header>),
     owns: PhantomData<fn(S) -> S>,
@@ -28,6 +30,8 @@ pub(super) struct Tree<S> {
 pub(super) struct Counters {
     pub(super) restarts: AtomicU64,
     pub(super) locked_scans: AtomicU64,
+    pub(super) snapshots: AtomicU64,
+    pub(super) copied_leaves: AtomicU64,
     pub(super) splits: AtomicU64,
     pub(super) merges: AtomicU64,
     pub(super) borrows: AtomicU64,
@@ -124,6 +128,7 @@ impl<S: Spec> Tree<S> {
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
             collector: Collector::new(),
+            snapshots: Snapshots::new(),
             free: free_root::<S>,
             owns: PhantomData,
         }

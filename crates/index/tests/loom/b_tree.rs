@@ -235,3 +235,75 @@ fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer() {
         assert_eq!(tree.shape().get("splits"), Some(1));
     });
 }
+
+/// The keys of a snapshot that is taken beside `write`.
+fn snapshot_beside(
+    name: &'static str,
+    preemptions: usize,
+    made: fn() -> Arc<Tree>,
+    write: fn(&Tree),
+    is_a_moment: fn(&[u32]) -> bool,
+) {
+    check(name, preemptions, move || {
+        let tree = made();
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            let seen = keys(&other);
+            assert!(is_a_moment(&seen), "{seen:?}");
+        });
+        write(&tree);
+        reader.join().unwrap();
+        let after = keys(&tree);
+        assert!(is_a_moment(&after), "{after:?}");
+    });
+}
+
+#[test]
+fn a_snapshot_shows_what_came_before_what_it_shows() {
+    snapshot_beside(
+        "a_snapshot_shows_what_came_before_what_it_shows",
+        2,
+        two_leaves,
+        |tree| {
+            tree.insert(11, 11);
+            tree.insert(31, 31);
+        },
+        |seen| seen.contains(&11) || !seen.contains(&31),
+    );
+}
+
+#[test]
+fn a_snapshot_shows_a_step_of_two_leaves_whole_or_not() {
+    snapshot_beside(
+        "a_snapshot_shows_a_step_of_two_leaves_whole_or_not",
+        2,
+        two_leaves,
+        |tree| {
+            let steps = tree.transactional().unwrap();
+            let over = [KeyRange::only(&20), KeyRange::only(&30)];
+            steps.atomically(&over, &mut |step| {
+                step.remove(&20);
+                step.remove(&30);
+            });
+        },
+        |seen| seen.contains(&20) == seen.contains(&30),
+    );
+}
+
+#[test]
+fn a_snapshot_shows_all_while_leaves_are_merged() {
+    snapshot_beside(
+        "a_snapshot_shows_all_while_leaves_are_merged",
+        2,
+        || {
+            let tree = two_leaves();
+            tree.remove(&30);
+            tree
+        },
+        |tree| {
+            tree.remove(&40);
+            tree.remove(&10);
+        },
+        |seen| seen.contains(&20) && (seen.contains(&10) || !seen.contains(&40)),
+    );
+}

@@ -26,6 +26,13 @@ const OWN_HEADS: Checker = Checker {
     filter: "so_does_one_of_keys_with_heads_of_their_own",
 };
 
+const SNAPSHOTS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-index",
+    target: Target::Lib,
+    filter: "b_tree::snapshot_tests",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_goes_down_without_looking_back",
@@ -304,6 +311,78 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Lib,
             filter: "keys_come_back_as_they_were",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_snapshot_is_not_told_of_replaced_values",
+        file: "crates/index/src/b_tree/point.rs",
+        original: "        self.settle_now(held.leaf);\n        let slot",
+        replacement: "        let slot",
+        why: "A value that is replaced beside a snapshot may be shown with what was written before it missing.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_merge_settles_only_one_leaf",
+        file: "crates/index/src/b_tree/merge.rs",
+        original: "                self.settle(right, now);\n",
+        replacement: "",
+        why: "Entries that come into a leaf that the snapshot has passed are missing.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_step_settles_up_to_later_moments",
+        file: "crates/index/src/b_tree/steps.rs",
+        original: "        self.tree.settle(self.leaves[held].span.leaf, self.now);",
+        replacement: "        self.tree.settle_now(self.leaves[held].span.leaf);",
+        why: "A snapshot that begins in the middle of a step shows a part of it.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_half_of_a_split_counts_as_not_settled",
+        file: "crates/index/src/b_tree/split.rs",
+        original: "        right.set_settled(leaf.settled());\n",
+        replacement: "",
+        why: "A snapshot has the entries of a half twice, the second time as they are later.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_snapshot_lacks_ranges_that_are_removed",
+        file: "crates/index/src/b_tree/ends.rs",
+        original: "            self.settle(span.leaf, now);\n",
+        replacement: "            let _ = (span, now);\n",
+        why: "A range that is removed beside a snapshot is shown in part.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_snapshot_lacks_what_is_popped",
+        file: "crates/index/src/b_tree/ends.rs",
+        original: "        self.settle_now(leaf);\n",
+        replacement: "",
+        why: "An entry that is popped beside a snapshot is missing though a later one is shown.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_leaf_counts_as_settled_without_a_copy",
+        file: "crates/index/src/b_tree/snapshots.rs",
+        original: "        for (number, low, high) in wanted {\n",
+        replacement: "        for (number, low, high) in wanted.into_iter().skip(1) {\n",
+        why: "A writer copies nothing for the oldest snapshot under way.",
+        checker: SNAPSHOTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "b_tree_snapshot_goes_on_after_a_panic",
+        file: "crates/index/src/b_tree/snapshots.rs",
+        original: "        drop(self.tree.snapshots.end::<S::Key, S::Value>(self.number));",
+        replacement: "        let _ = self.tree;",
+        why: "A snapshot whose clone panicked stays under way for ever: every writer copies for it.",
+        checker: SNAPSHOTS,
         hangs: false,
     },
 ];
