@@ -3,8 +3,8 @@
 //! The allocator asks the system for huge pages, of 2 MiB, which save address translations where
 //! there is much to translate. To a small heap they only cost memory: a huge page stays whole for
 //! one block in it, and the system makes huge pages again of areas from which the allocator has
-//! given small ones back. So this process refuses huge pages until it uses [`FROM`] bytes, and again
-//! when it uses fewer than [`BELOW`].
+//! given small ones back. So this process refuses huge pages until it uses [`FROM`] bytes, and
+//! again when it uses fewer than [`BELOW`].
 //!
 //! A process that was started with huge pages refused leaves it at that.
 

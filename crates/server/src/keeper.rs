@@ -2,8 +2,8 @@
 //!
 //! At every [`LOOK`] it looks at the workers: whether their threads still turn, how busy they are,
 //! and whether their clients should gather or spread; whether huge pages suit what is used; and it
-//! evicts keys if the limit of memory has been lowered. Once a second it looks at the clients: who is
-//! silent, who does not read, and what all hold.
+//! evicts keys if the limit of memory has been lowered. Once a second it looks at the clients: who
+//! is silent, who does not read, and what all hold.
 
 use crate::clients::Clients;
 use crate::commands::Command;

@@ -53,7 +53,7 @@
 //!     So a thread that holds leaves may wait for an inner node: a step does, to find the leaf of a
 //!     key. It never reads the lock of a leaf that it may hold, because it would wait for itself:
 //!     it compares addresses, from the root on, which may be that leaf.
-//! 12. Whoever changes the entries of a leaf settles it before that (`snapshots`).
+//! 12. A thread that changes the entries of a leaf settles it before that (`snapshots`).
 //!
 //! # What the published tree lacks
 //!

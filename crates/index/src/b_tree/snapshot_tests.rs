@@ -49,7 +49,7 @@ fn write(tree: &Low<ByteString, u32>, writer: u32, round: u32) {
 /// What a writer's keys are when it has done so much of a round.
 fn states(round: u32, done: u32) -> Vec<Option<u32>> {
     let after = |number: u32, round: u32| {
-        let is_gone = round % 4 == 1 && number % 8 > 0;
+        let is_gone = round % 4 == 1 && !number.is_multiple_of(8);
         (!is_gone).then_some(round)
     };
     (0..KEYS)

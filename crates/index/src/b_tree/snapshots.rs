@@ -12,11 +12,10 @@
 //! beside writers would fail its validation again and again, and if it locked all of its leaves, it
 //! would stop them. So it takes a number, the next of the *clock*: the snapshot's moment is that
 //! step of the clock. A leaf has the number up to which it is *settled*: the snapshots with numbers
-//! up to that have what the leaf held at their moments. Whoever changes the entries of a leaf looks
-//! at the clock when it has locked the leaf. If the leaf is not settled up to now, it copies the
-//! entries for the snapshots that are under way and lack them. The snapshot itself walks over its
-//! leaves, one lock after the other, and does the same. In the end it has all parts of its range,
-//! which it puts in order.
+//! up to that have what the leaf held at their moments. A writer looks at the clock when it has
+//! locked the leaf. If the leaf is not settled up to now, it copies the entries for the snapshots
+//! that are under way and lack them. The snapshot itself walks over its leaves, one lock after the
+//! other, and does the same. In the end it has all parts of its range, which it puts in order.
 //!
 //! So a writer waits for a snapshot no longer than for a copy of a leaf, and a snapshot ends
 //! however much is written beside it. In all, each leaf is copied once for a snapshot. While none
@@ -29,8 +28,8 @@
 //!    split. Its lock guards the number up to which it is settled.
 //! 2. A thread looks at the clock once it holds all leaves that it will change in one step, and
 //!    settles them up to what it saw, no further: the step is before the moment of every later
-//!    snapshot in all of its leaves. A merge, and an exchange of entries between two leaves, settles
-//!    both up to one number.
+//!    snapshot in all of its leaves. A merge, and an exchange of entries between two leaves,
+//!    settles both up to one number.
 //! 3. The halves of a split are settled up to the number of the leaf.
 //! 4. A snapshot is in the list of those under way before the clock shows its number.
 
