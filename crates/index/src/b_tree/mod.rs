@@ -75,7 +75,7 @@
 //! remove by at most 16 batches. A scan or snapshot notes the version of each leaf that it reads
 //! and validates all of them at the end: there was a moment at which all leaves were as it read
 //! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that);
-//! but where it wants a whole range, and writers have come between, it takes a number, and writers
+//! but where it wants many entries, and writers have come between, it takes a number, and writers
 //! copy what it lacks before they change it (`snapshots`): so it neither stops them nor is stopped.
 //! A range is removed under the locks of all of its leaves. A step
 //! ([`Transactional`]) locks the leaves of all its ranges, and those that it
@@ -344,7 +344,7 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     }
 
     fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
-        Some(self.tree.snapshot(range))
+        Some(self.tree.snapshot(range, usize::MAX))
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {

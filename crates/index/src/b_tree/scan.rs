@@ -12,9 +12,12 @@ use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 /// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
-/// A snapshot that has met a writer is not tried again without numbers if it has read more entries
+/// A scan that wants more entries than this, from the lowest on, does not stop writers.
+const LONG: usize = 1000;
+
+/// A snapshot that has met a writer is not tried again without a number if it has read more entries
 /// than this.
-const LONG: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1000 };
+const TRIED_AGAIN: usize = if cfg!(any(loom, shuttle)) { 0 } else { LONG };
 
 /// How many keys ahead of the one that is copied a scan asks for: they lie anywhere.
 const KEYS_AHEAD: usize = 8;
@@ -150,9 +153,10 @@ impl<S: Spec> Tree<S> {
         if limit == 0 || range.is_empty() {
             return;
         }
-        if limit == usize::MAX {
-            let mut entries = self.snapshot(range);
-            if direction == Direction::Descending {
+        let ascends = direction == Direction::Ascending;
+        if limit == usize::MAX || (ascends && limit > LONG) {
+            let mut entries = self.snapshot(range, limit);
+            if !ascends {
                 entries.reverse();
             }
             return out.append(&mut entries);
@@ -170,9 +174,13 @@ impl<S: Spec> Tree<S> {
         out.extend(unsafe { to_pairs(&entries) });
     }
 
-    /// All entries of a range, as of one moment. A long range beside writers is read as
-    /// [`snapshots`](super::snapshots) says.
-    pub(super) fn snapshot(&self, range: KeyRange<'_, S::Key>) -> Vec<(S::Key, S::Value)> {
+    /// The first `limit` entries of a range, as of one moment. A long range beside writers is read
+    /// as [`snapshots`](super::snapshots) says.
+    pub(super) fn snapshot(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        limit: usize,
+    ) -> Vec<(S::Key, S::Value)> {
         if range.is_empty() {
             return Vec::new();
         }
@@ -183,19 +191,19 @@ impl<S: Spec> Tree<S> {
         for _ in 0..OPTIMISTIC_SCANS {
             entries.clear();
             let sink = &mut entries;
-            let read = self.try_to_collect(&bounds, Direction::Ascending, usize::MAX, sink, &guard);
+            let read = self.try_to_collect(&bounds, Direction::Ascending, limit, sink, &guard);
             if read.is_ok() {
                 // SAFETY: the entries were read and validated while the thread was pinned.
                 return unsafe { to_pairs(&entries) }.collect();
             }
             self.restarted();
-            if entries.len() > LONG {
+            if entries.len() > TRIED_AGAIN {
                 break;
             }
             backoff.wait();
         }
         drop((entries, guard));
-        self.snapshot_beside_writers(range)
+        self.snapshot_beside_writers(range, limit)
     }
 
     /// The first entry of a range.

@@ -86,7 +86,9 @@ fn a_snapshot_shows_all_that_came_before_what_it_shows() {
         for _ in 0..2 {
             scope.spawn(move || {
                 while done.load(Ordering::SeqCst) < WRITERS as usize {
-                    let taken = tree.tree.snapshot_beside_writers(KeyRange::all());
+                    let taken = tree
+                        .tree
+                        .snapshot_beside_writers(KeyRange::all(), usize::MAX);
                     assert!(taken.is_sorted_by(|one, other| one.0 < other.0));
                     let taken = BTreeMap::from_iter(taken);
                     for writer in 0..WRITERS {
@@ -144,7 +146,9 @@ fn a_snapshot_shows_a_step_whole_or_not_at_all() {
         }
         scope.spawn(move || {
             while done.load(Ordering::SeqCst) < 2 {
-                let taken = tree.tree.snapshot_beside_writers(KeyRange::all());
+                let taken = tree
+                    .tree
+                    .snapshot_beside_writers(KeyRange::all(), usize::MAX);
                 assert!(taken.is_sorted_by(|one, other| one.0 < other.0));
                 let sum: u64 = taken.iter().map(|(_, amount)| amount).sum();
                 assert_eq!(sum, ACCOUNTS * 100);
@@ -187,7 +191,9 @@ fn a_snapshot_shows_the_removal_of_a_range_whole_or_not_at_all() {
         for _ in 0..2 {
             scope.spawn(move || {
                 while done.load(Ordering::SeqCst) == 0 {
-                    let taken = tree.tree.snapshot_beside_writers(KeyRange::all());
+                    let taken = tree
+                        .tree
+                        .snapshot_beside_writers(KeyRange::all(), usize::MAX);
                     let keys: Vec<u32> = taken.iter().map(|(key, _)| *key).collect();
                     let inside = keys.iter().filter(|key| (low..=high).contains(*key));
                     assert!([0, 200].contains(&inside.count()), "{keys:?}");
@@ -195,8 +201,10 @@ fn a_snapshot_shows_the_removal_of_a_range_whole_or_not_at_all() {
                     assert!(has(1199) || !has(0), "the first goes first, and comes last");
                     // A part of it, all of which always was there.
                     let part = KeyRange::new(Bound::Excluded(&700), Bound::Excluded(&1100));
-                    let taken = tree.tree.snapshot_beside_writers(part);
+                    let taken = tree.tree.snapshot_beside_writers(part, usize::MAX);
                     assert!(taken.into_iter().eq((701..1100).map(|key| (key, key))));
+                    let first = tree.tree.snapshot_beside_writers(part, 150);
+                    assert!(first.into_iter().eq((701..851).map(|key| (key, key))));
                 }
             });
         }
@@ -223,7 +231,10 @@ fn a_snapshot_that_panics_ends() {
         tree.insert(key, Fragile(key));
     }
     PANICS.store(true, Ordering::SeqCst);
-    let taken = || tree.tree.snapshot_beside_writers(KeyRange::all());
+    let taken = || {
+        tree.tree
+            .snapshot_beside_writers(KeyRange::all(), usize::MAX)
+    };
     assert!(catch_unwind(AssertUnwindSafe(taken)).is_err());
     // No snapshot is under way any more, so a write copies nothing.
     tree.insert_if_absent(200, Fragile(200)).ok().unwrap();

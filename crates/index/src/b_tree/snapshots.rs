@@ -45,6 +45,9 @@ use std::panic::RefUnwindSafe;
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::{CachePadded, Mutex};
 
+/// How many leaves a snapshot passes before it looks whether it has enough.
+const LEAVES_A_LOOK: usize = 16;
+
 /// The snapshots under way, and the clock of their moments.
 pub(super) struct Snapshots {
     /// The number of the last snapshot. Written only with the list locked.
@@ -175,10 +178,11 @@ impl<S: Spec> Tree<S> {
         leaf.set_settled(now);
     }
 
-    /// All entries of a range as of one moment, however much is written meanwhile.
+    /// The first `limit` entries of a range as of one moment, however much is written meanwhile.
     pub(super) fn snapshot_beside_writers(
         &self,
         range: KeyRange<'_, S::Key>,
+        limit: usize,
     ) -> Vec<(S::Key, S::Value)> {
         let bounds = SearchRange::new(range);
         let number = self.snapshots.begin::<_, S::Value>(range.to_keys());
@@ -186,8 +190,14 @@ impl<S: Spec> Tree<S> {
         count(&self.counters.snapshots);
         let guard = self.collector.pin();
         let (mut leaf, mut lock) = self.retry(|| self.lock_start(&bounds, &guard));
+        let mut leaves = 0_usize;
         loop {
             self.settle(leaf, number);
+            leaves += 1;
+            if leaves.is_multiple_of(LEAVES_A_LOOK) && self.has_copied(number, limit, leaf) {
+                lock.unchanged();
+                break;
+            }
             // Never an error: nothing is validated.
             let end = bounds.end_in(leaf, locked).unwrap_or(0);
             let next = leaf.next().filter(|_| end == leaf.count());
@@ -213,7 +223,32 @@ impl<S: Spec> Tree<S> {
         });
         let mut entries = Vec::with_capacity(parts.iter().map(Vec::len).sum());
         parts.into_iter().for_each(|part| entries.extend(part));
+        entries.truncate(limit);
         entries
+    }
+
+    /// Whether a snapshot, which has come to this leaf, has as many entries as it wants. It may
+    /// have others from ahead, which writers copied.
+    fn has_copied(&self, number: u64, limit: usize, leaf: LeafRef<'_, S>) -> bool {
+        let Some(last) = leaf.count().checked_sub(1) else {
+            return false;
+        };
+        if limit == usize::MAX {
+            return false;
+        }
+        let last = leaf.key(last);
+        let mut entries = 0;
+        self.snapshots.each(|one: &mut UnderWay<S::Key, S::Value>| {
+            if one.number == number {
+                let is_behind = |part: &&Vec<(S::Key, S::Value)>| {
+                    // SAFETY: the key is in a leaf that this thread has locked.
+                    let is_below = |first: &S::Key| unsafe { last.with(|last| first <= last) };
+                    part.first().is_some_and(|(first, _)| is_below(first))
+                };
+                entries = one.parts.iter().filter(is_behind).map(Vec::len).sum();
+            }
+        });
+        entries >= limit
     }
 }
 
