@@ -414,6 +414,12 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         self.words.figures(Packed::<S::Value>::bytes_beside())
     }
 
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn heat(&self, key: &S::Key) {
+        self.words
+            .heat_at(number_of::<S>(key), super::words::End::High);
+    }
+
     pub(super) fn check_at_rest(&self) {
         self.words.check_at_rest();
     }

@@ -16,7 +16,7 @@
 //! to a bucket by whatever hint needs to know no more than that the bucket is not obsolete and that
 //! the key is in the table's range, both at one version of the bucket.
 //!
-//! Source: Cha, Hao, Wang, Zhang, Boehm, Moon, "Blink-hash: An Adaptive Hybrid Index for In-Memory
+//! Source: Cha, Hao, Wang, Zhang, Akella, Yu, "Blink-hash: An Adaptive Hybrid Index for In-Memory
 //! Time-Series Databases", VLDB 2023, for leaves that are hash tables where threads append.
 
 use super::format::Entry;
@@ -42,7 +42,7 @@ const QUIET_POLLS: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 1000 };
 const BEHIND: usize = {
     let most = super::place::HEAD_WORDS + 2 * (super::place::MOST_SLOTS + 2 * super::place::WINDOW);
     let words = BUCKETS * (2 + 2 * BUCKET_ENTRIES);
-    if words > most { 0 } else { most - words }
+    most.saturating_sub(words)
 };
 
 /// The end of a leaf at which threads append.

@@ -77,7 +77,8 @@ fn check_all<const UNITS: usize>(
 
 #[test]
 fn what_threads_append_is_drained_into_ordinary_leaves() {
-    let keys: [(u64, End, fn(u64) -> u64); 4] = [
+    type Case = (u64, End, fn(u64) -> u64);
+    let keys: [Case; 4] = [
         (0, End::High, |number| 8 + number),
         (0, End::High, |number| (1 + number) << 10),
         (1 << 60, End::Low, |number| (1 << 60) - 1 - number),

@@ -28,6 +28,8 @@ pub(super) use build::Batch;
 pub(super) use format::Entry;
 use format::View;
 use grain::Grains;
+#[cfg(any(loom, shuttle))]
+pub(super) use hot::End;
 use hot::{Table, Tables};
 use ids::Ids;
 use leaf::{Leaf, Leaves};

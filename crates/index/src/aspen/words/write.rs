@@ -286,23 +286,22 @@ impl<const UNITS: usize> Words<UNITS> {
         decide: impl FnOnce(Option<u64>) -> Change,
     ) -> Option<u64> {
         let old = bucket.value();
-        match decide(old) {
+        let difference = match decide(old) {
             Change::Put(value) => {
                 bucket.put(key, value);
-                if old.is_none() {
-                    self.len.add(1);
-                }
+                isize::from(old.is_none())
             }
             Change::Remove => {
                 bucket.remove();
-                if old.is_some() {
-                    self.len.add(-1);
-                }
+                -isize::from(old.is_some())
             }
             Change::Keep => {
                 bucket.release();
                 return None;
             }
+        };
+        if difference != 0 {
+            self.len.add(difference);
         }
         old
     }
