@@ -1,5 +1,6 @@
 //! Every interleaving of a thread with changes of a hot leaf: insertions, removals, drains, and that
-//! it becomes hot or ordinary. A hot leaf has two buckets of two entries here.
+//! it becomes ordinary. A hot leaf has two buckets of two entries here. Readers beside drains have
+//! too many interleavings: the random schedules of shuttle have those.
 
 use std::ops::Bound;
 use tremula_index::key::ByteHead;
@@ -129,23 +130,8 @@ fn a_writer_follows_its_key_out_of_a_leaf_that_becomes_ordinary() {
     });
 }
 
-#[test]
-fn a_leaf_that_becomes_hot_loses_no_insertion() {
-    let name = "a_leaf_that_becomes_hot_loses_no_insertion";
-    check(name, 1, || {
-        let map = Map::default();
-        map.insert(far(0), 0);
-        let map = Arc::new(map);
-        let other = Arc::clone(&map);
-        let writer = thread::spawn(move || assert_eq!(other.insert(far(1), 1), None));
-        map.heat(&far(0));
-        writer.join().unwrap();
-        assert_eq!(values(&map), [0, 1]);
-    });
-}
-
-fn a_scan_is_of_one_moment(name: &str, direction: Direction, first: usize) {
-    check(name, 2, move || {
+fn a_scan_is_of_one_moment(name: &str, preemptions: usize, direction: Direction, first: usize) {
+    check(name, preemptions, move || {
         let map = hot([1, 2]);
         let other = Arc::clone(&map);
         let scanner = thread::spawn(move || {
@@ -167,19 +153,19 @@ fn a_scan_is_of_one_moment(name: &str, direction: Direction, first: usize) {
 #[test]
 fn a_scan_of_a_hot_leaf_is_of_one_moment() {
     let name = "a_scan_of_a_hot_leaf_is_of_one_moment";
-    a_scan_is_of_one_moment(name, Direction::Ascending, 1);
+    a_scan_is_of_one_moment(name, 2, Direction::Ascending, 1);
 }
 
 #[test]
 fn a_scan_up_to_a_hot_leaf_is_of_one_moment() {
     let name = "a_scan_up_to_a_hot_leaf_is_of_one_moment";
-    a_scan_is_of_one_moment(name, Direction::Ascending, 0);
+    a_scan_is_of_one_moment(name, 2, Direction::Ascending, 0);
 }
 
 #[test]
 fn a_scan_down_from_a_hot_leaf_is_of_one_moment() {
     let name = "a_scan_down_from_a_hot_leaf_is_of_one_moment";
-    a_scan_is_of_one_moment(name, Direction::Descending, 0);
+    a_scan_is_of_one_moment(name, 1, Direction::Descending, 0);
 }
 
 #[test]

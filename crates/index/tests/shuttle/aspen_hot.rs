@@ -113,3 +113,33 @@ fn a_drain_and_cooling_hide_nothing_from_a_reader() {
         assert_eq!(map.len(), 3);
     });
 }
+
+/// Fails if a thread that waits for a leaf goes on waiting when the leaf has become hot.
+#[test]
+fn a_leaf_becomes_hot_while_threads_insert() {
+    check("a_leaf_becomes_hot_while_threads_insert", 3_000, || {
+        let map = Map::default();
+        map.insert(key(1, 40), 1);
+        map.insert(key(2, 40), 2);
+        let map = Arc::new(map);
+        let threads: Vec<_> = [3, 4]
+            .map(|number| {
+                let map = Arc::clone(&map);
+                thread::spawn(move || {
+                    assert_eq!(map.get(&key(2, 40)), Some(2));
+                    assert_eq!(map.insert(key(number, 40), number), None);
+                    assert_eq!(map.insert(key(number + 2, 40), number + 2), None);
+                    assert_eq!(map.get(&key(number, 40)), Some(number));
+                })
+            })
+            .into();
+        map.heat(&key(2, 40));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        for number in 1..7 {
+            assert_eq!(map.get(&key(number, 40)), Some(number));
+        }
+        assert_eq!(map.len(), 6);
+    });
+}

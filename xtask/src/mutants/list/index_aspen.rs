@@ -553,7 +553,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "leaf.lock.is_obsolete() || leaf.table().is_some() || !leaf.covers(key)",
         replacement: "leaf.lock.is_obsolete() || !leaf.covers(key)",
         why: "The lock of a hot leaf is not given back: who waits for it waits for ever.",
-        checker: hot_model("a_leaf_that_becomes_hot"),
+        checker: Checker {
+            flavour: Flavour::Shuttle,
+            package: "tremula-index",
+            target: Target::Test("shuttle"),
+            filter: "a_leaf_becomes_hot",
+        },
         hangs: false,
     },
     Mutant {
