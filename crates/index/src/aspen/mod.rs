@@ -46,13 +46,13 @@
 //! A writer that has not waited writes nothing for this: how often a leaf has changed is its
 //! version.
 //!
-//! If the writers that waited last all brought new keys to one end of the leaf, a split between keys
-//! would not help. Then the keys beyond that end get a hot leaf, in which threads meet only if their
-//! keys are in one bucket. When a bucket is full, the thread that finds it so *drains* the leaf: it
-//! takes all buckets' locks for a moment, takes out as many entries as fill leaves, gives the table
-//! its new range, and puts the entries in order in new leaves, while others go on appending. A late
-//! key below the cut waits for these leaves. So it is at the high end of the map, at the low end,
-//! and in the middle, where each of many tables of rows has a counter of its own.
+//! If the writers that waited last all brought new keys to one end of the leaf, a split between
+//! keys would not help. Then the keys beyond that end get a hot leaf, in which threads meet only if
+//! their keys are in one bucket. When a bucket is full, the thread that finds it so *drains* the
+//! leaf: it takes all buckets' locks for a moment, takes out as many entries as fill leaves, gives
+//! the table its new range, and puts the entries in order in new leaves, while others go on
+//! appending. A late key below the cut waits for these leaves. So it is at the high end of the map,
+//! at the low end, and in the middle, where each of many tables of rows has a counter of its own.
 //!
 //! A hot leaf becomes ordinary when one thread alone has filled it eight times in a row, or 1,000
 //! scans in a row have found it unchanged. An operation that needs a leaf as a whole (a step, a

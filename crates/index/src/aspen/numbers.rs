@@ -98,8 +98,8 @@ fn keys_of<S: Spec>(range: KeyRange<'_, S::Key>) -> Option<Keys> {
 
 /// The entries that a scan has collected.
 struct Collected<'o, S: Spec> {
-    /// Entries whose values are words are put here at once, unless the scan holds locks, under which
-    /// no key is made, or starts again and may do so.
+    /// Entries whose values are words are put here at once, unless the scan holds locks, under
+    /// which no key is made, or starts again and may do so.
     out: &'o mut Vec<(S::Key, S::Value)>,
     before: usize,
     is_deferred: bool,

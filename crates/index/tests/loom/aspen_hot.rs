@@ -1,6 +1,6 @@
-//! Every interleaving of a thread with changes of a hot leaf: insertions, removals, drains, and that
-//! it becomes ordinary. A hot leaf has two buckets of two entries here. Readers beside drains have
-//! too many interleavings: the random schedules of shuttle have those.
+//! Every interleaving of a thread with changes of a hot leaf: insertions, removals, drains, and
+//! that it becomes ordinary. A hot leaf has two buckets of two entries here. Readers beside drains
+//! have too many interleavings: the random schedules of shuttle have those.
 
 use std::ops::Bound;
 use tremula_index::key::ByteHead;
@@ -11,8 +11,8 @@ use tremula_sync::{Arc, thread};
 /// Leaves of three entries.
 type Map = Aspen<u64, u32, ByteHead, 1>;
 
-/// Keys far apart, which no dense leaf takes. Of those in a hot leaf, the numbers 1 and 4 are in one
-/// bucket, 2, 3 and 5 in the other.
+/// Keys far apart, which no dense leaf takes. Of those in a hot leaf, the numbers 1 and 4 are in
+/// one bucket, 2, 3 and 5 in the other.
 const A: [u64; 6] = [10, 37, 59, 91, 140, 210];
 
 fn far(number: usize) -> u64 {

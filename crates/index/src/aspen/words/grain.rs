@@ -2,10 +2,10 @@
 //!
 //! A leaf's *statistic* grows by [`CONTENDED`] each time a writer has waited for its lock, and
 //! falls by 1 with each change. Above [`SPLIT_ABOVE`] the leaf is split between the keys that were
-//! fought over, or made hot if all of them belonged at one end; at [`QUIET`] it may be merged again.
-//! Only a writer that has waited writes anything:
-//! how often a leaf has changed is its version, so the statistic is computed when it is asked for.
-//! Leaves that nobody has waited for have no entry here, and are quiet.
+//! fought over, or made hot if all of them belonged at one end; at [`QUIET`] it may be merged
+//! again. Only a writer that has waited writes anything: how often a leaf has changed is its
+//! version, so the statistic is computed when it is asked for. Leaves that nobody has waited for
+//! have no entry here, and are quiet.
 //!
 //! Source: Winblad, Sagonas, "Contention adapting search trees", ISPDC 2015, whose constants these
 //! are.

@@ -50,8 +50,8 @@ pub(super) fn end_of(leaf: &Leaf, key: u64) -> Option<End> {
 }
 
 impl<const UNITS: usize> Words<UNITS> {
-    /// Entries of a leaf that is made from those of a hot one, but for a few more or less: more than
-    /// of other leaves, since few will come here.
+    /// Entries of a leaf that is made from those of a hot one, but for a few more or less: more
+    /// than of other leaves, since few will come here.
     const DRAINED: usize = Self::SLOTS * 5 / 6;
 
     /// Gives the keys beyond the entries of a leaf, to which threads append, to a hot leaf; and
@@ -96,8 +96,8 @@ impl<const UNITS: usize> Words<UNITS> {
         Ok(())
     }
 
-    /// Makes a leaf hot for the keys at this end of the leaf of `key`, if that can be done: for tests
-    /// and models, which need no threads for it then.
+    /// Makes a leaf hot for the keys at this end of the leaf of `key`, if that can be done: for
+    /// tests and models, which need no threads for it then.
     #[cfg(any(test, loom, shuttle))]
     pub(in crate::aspen) fn heat_at(&self, key: u64, end: End) {
         let held = self.hold(key);

@@ -342,7 +342,8 @@ impl Whole<'_> {
         self.table.bucket(key).find(key) == Err(BUCKET_ENTRIES)
     }
 
-    /// Notes that the table is full. Returns whether one thread alone has filled it again and again.
+    /// Notes that the table is full. Returns whether one thread alone has filled it again and
+    /// again.
     pub(super) fn is_one_threads(&self) -> bool {
         let writers = (self.table.buckets.iter())
             .map(|bucket| bucket.state.load(Ordering::Relaxed) >> WRITERS_AT)

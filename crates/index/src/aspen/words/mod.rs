@@ -206,8 +206,8 @@ impl<const UNITS: usize> Words<UNITS> {
         if belongs { Ok(version) } else { Err(Restart) }
     }
 
-    /// The leaf to which a key belongs, if it is ordinary and no writer has it. Does not wait for any
-    /// leaf.
+    /// The leaf to which a key belongs, if it is ordinary and no writer has it. Does not wait for
+    /// any leaf.
     fn find_at_once(&self, key: u64) -> Option<Found<'_>> {
         let id = self.borders.leaf_of(key);
         let leaf = self.leaves.get(id);

@@ -140,7 +140,8 @@ impl<const UNITS: usize> Words<UNITS> {
         let half = take_leaf(self);
         let at_end = at == New::Last;
         if at_end && right_plan.kind != Kind::Dense {
-            // As large as can be at once, and in order of arrival: no filling anew until it is full.
+            // As large as can be at once, and in order of arrival: no filling anew until it is
+            // full.
             right_plan = Plan {
                 kind: Kind::Sorted,
                 units: UNITS,

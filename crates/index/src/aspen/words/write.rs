@@ -148,9 +148,9 @@ impl<const UNITS: usize> Words<UNITS> {
         Ok(())
     }
 
-    /// Waits for the lock of a leaf, or of the key's bucket in it. If the key does not belong to the
-    /// leaf any more, looks for another one. Splits the leaf first if it is fought over, or makes it
-    /// hot.
+    /// Waits for the lock of a leaf, or of the key's bucket in it. If the key does not belong to
+    /// the leaf any more, looks for another one. Splits the leaf first if it is fought over, or
+    /// makes it hot.
     #[cold]
     #[inline(never)]
     fn hold_contended(&self, id: u32, key: u64, purpose: Purpose) -> Locked<'_> {
