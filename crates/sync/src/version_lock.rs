@@ -87,6 +87,7 @@ impl Version {
 /// drop(lock.upgrade(version).unwrap()); // somebody writes
 /// assert!(lock.validate(version).is_err());
 /// ```
+#[repr(transparent)]
 pub struct VersionLock {
     word: AtomicU64,
 }
@@ -241,6 +242,22 @@ impl VersionLock {
         }
     }
 
+    /// Takes over a lock that was [left](VersionGuard::leave) locked.
+    ///
+    /// # Panics
+    ///
+    /// If the lock is not held. Only one thread may call this, and it must know by other means that
+    /// the lock was left, and that what the thread that left it wrote has become visible.
+    pub fn take_over(&self) -> VersionGuard<'_> {
+        let word = self.word.load(Ordering::Relaxed);
+        assert!(word & LOCKED != 0, "a lock that is free is not taken over");
+        // The thread that left the lock has set the bit, and its fence stands behind that.
+        VersionGuard {
+            lock: self,
+            version: Version(word & !LOCKED),
+        }
+    }
+
     /// How often what the lock guards has changed, without the change that is under way. Does not
     /// wait.
     #[must_use]
@@ -304,6 +321,11 @@ impl VersionGuard<'_> {
     pub fn unchanged(self) {
         let before = self.version.0;
         self.unlock(before);
+    }
+
+    /// Leaves the lock locked, for a thread that will [take it over](VersionLock::take_over).
+    pub fn leave(self) {
+        std::mem::forget(self);
     }
 
     /// Unlocks for the last time: the node that the lock guards has been unlinked. Every thread
@@ -380,6 +402,25 @@ mod tests {
         assert_eq!(lock.validate(first), Err(Restart));
         assert!(lock.upgrade(first).is_err());
         lock.validate(lock.read().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_was_left_is_locked_until_it_is_taken_over() {
+        let lock = VersionLock::new();
+        let version = lock.read().unwrap();
+        lock.try_lock().unwrap().leave();
+        assert!(lock.try_lock().is_err() && lock.validate(version).is_err());
+        lock.take_over().unchanged();
+        lock.validate(version).unwrap();
+        lock.try_lock().unwrap().leave();
+        drop(lock.take_over());
+        assert_eq!(lock.read().unwrap().changes(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "is free")]
+    fn a_free_lock_is_not_taken_over() {
+        drop(VersionLock::new().take_over());
     }
 
     #[test]

@@ -31,6 +31,9 @@
 //!   in a wider leaf are divided between two dense ones.
 //! - *sorted*, for all others: the same slots, found by comparing samples, then those of a segment.
 //!
+//! A leaf to which several threads append has a fourth one, *hot*, and no block: a hash table of 64
+//! buckets, each with a lock of its own.
+//!
 //! # How it adapts
 //!
 //! A writer that has had to wait for a leaf notes it. When that has happened often and lately
@@ -43,6 +46,19 @@
 //! A writer that has not waited writes nothing for this: how often a leaf has changed is its
 //! version.
 //!
+//! If the writers that waited last all brought new keys to one end of the leaf, a split between
+//! keys would not help. Then the keys beyond that end get a hot leaf, in which threads meet only if
+//! their keys are in one bucket. When a bucket is full, the thread that finds it so *drains* the
+//! leaf: it takes all buckets' locks for a moment, takes out as many entries as fill leaves, gives
+//! the table its new range, and puts the entries in order in new leaves, while others go on
+//! appending. A late key below the cut waits for these leaves. So it is at the high end of the map,
+//! at the low end, and in the middle, where each of many tables of rows has a counter of its own.
+//!
+//! A hot leaf becomes ordinary when one thread alone has filled it eight times in a row, or 1,000
+//! scans in a row have found it unchanged. An operation that needs a leaf as a whole (a step, a
+//! range removal, a pop, a scan that takes locks) makes it ordinary at once. Scans and visits do
+//! not: they lock the buckets for the time that copying the entries takes.
+//!
 //! # Memory
 //!
 //! Blocks lie in regions of the map, which ask the system for huge pages from 2 MiB on. A block
@@ -53,14 +69,13 @@
 //!
 //! The leaves of each format; what blocks take, how much of that is free and how much in huge
 //! pages (0 if the system refuses them); `splits` for lack of room and `contention_splits`;
-//! `merges`; `waits` of writers; `detours` of threads that a route led astray.
+//! `merges`; leaves that were `heated` and `cooled`, and the `drains` of hot ones; `waits` of
+//! writers; `detours` of threads that a route led astray.
 //!
 //! # When not to use it
 //!
 //! - Keys of more than eight bytes, or without a byte form: it is a `b_tree` then.
 //! - A map of a few entries: an empty one takes some kilobytes.
-//! - Many threads append at the end at once: all of them meet in one leaf, which is filled anew
-//!   more often than that of a B+tree.
 //! - Keys whose heads follow no line, such as powers: its leaves are sorted then, and a lookup
 //!   takes as long as in `b_tree`.
 //!
@@ -78,9 +93,14 @@
 //! 4. A leaf, a block and a route table stay mapped until the map is dropped, so a reader never
 //!    reads freed memory. What is out of use is used again; the version of a leaf goes on.
 //! 5. A thread that holds locks waits only for the lock of the next leaf to the right, which it
-//!    finds by the separators.
+//!    finds by the separators. A scan that holds a hot leaf waits for no other leaf.
 //! 6. The code of the user runs before the first change of an operation, or after the last lock was
 //!    given back.
+//! 7. The lock of a hot leaf is locked, and nobody has its guard. A thread that holds the locks of
+//!    all buckets holds the leaf, as if it had that guard. The range and the leaf of a table change
+//!    only then; while the table is in no use, all buckets are obsolete. So a thread that has come
+//!    to a bucket needs to know only that the bucket is not obsolete and that the table covers the
+//!    key, at one version of the bucket.
 //!
 //! # Consistency
 //!
@@ -97,7 +117,9 @@
 //! DaMoN 2016. Computed places and gaps that repeat a neighbour: Ding et al., "ALEX: An Updatable
 //! Adaptive Learned Index", SIGMOD 2020. Formats that a leaf chooses: "B-Trees Are Back", SIGMOD
 //! 2025. Routes that may be stale: Mathew, Min, "HydraList", VLDB 2020; Kim et al., "PACTree", SOSP
-//! 2021. Splits where threads meet: Winblad, Sagonas, "Contention adapting search trees", ISPDC
+//! 2021. Leaves that are hash tables where threads append: Cha, Hao, Wang, Zhang, Akella, Yu,
+//! "Blink-hash: An Adaptive Hybrid Index for In-Memory Time-Series Databases", VLDB 2023. Splits
+//! where threads meet: Winblad, Sagonas, "Contention adapting search trees", ISPDC
 //! 2015. A hash table in the order of its keys: Celis, "Robin Hood Hashing", 1986. Uneven splits:
 //! Glombiewski, Seeger, Graefe, "Waves of misery after index creation", BTW 2019.
 
@@ -217,6 +239,22 @@ where
             Map::Compared(_) => Map::Compared(OlcBTree::from_sorted(entries)?),
         };
         Ok(Self { map })
+    }
+}
+
+#[cfg(any(loom, shuttle))]
+#[doc(hidden)]
+impl<K, V, H, const UNITS: usize> Aspen<K, V, H, UNITS>
+where
+    K: Ord + Storable,
+    V: Storable,
+    H: KeyHead<K>,
+{
+    /// Makes a leaf hot at its high end, as threads do that append to it: for models.
+    pub fn heat(&self, key: &K) {
+        if let Map::Numbers(numbers) = &self.map {
+            numbers.heat(key);
+        }
     }
 }
 

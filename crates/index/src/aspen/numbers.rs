@@ -98,11 +98,11 @@ fn keys_of<S: Spec>(range: KeyRange<'_, S::Key>) -> Option<Keys> {
 
 /// The entries that a scan has collected.
 struct Collected<'o, S: Spec> {
-    /// Entries whose values are words are put here at once, unless the scan starts again: it may
-    /// then hold locks, under which no key is made.
+    /// Entries whose values are words are put here at once, unless the scan holds locks, under
+    /// which no key is made, or starts again and may do so.
     out: &'o mut Vec<(S::Key, S::Value)>,
     before: usize,
-    has_started_again: bool,
+    is_deferred: bool,
     /// Others only when all have been validated.
     entries: Vec<Entry>,
 }
@@ -110,7 +110,7 @@ struct Collected<'o, S: Spec> {
 impl<S: Spec> super::words::Sink for Collected<'_, S> {
     #[inline]
     fn take(&mut self, entries: &[Entry]) {
-        if Packed::<S::Value>::is_word() && !self.has_started_again {
+        if Packed::<S::Value>::is_word() && !self.is_deferred {
             let pairs = entries.iter().map(|(number, word)| {
                 // SAFETY: the value is a word.
                 (key_of::<S>(*number), unsafe { packed::<S>(*word).take() })
@@ -121,10 +121,14 @@ impl<S: Spec> super::words::Sink for Collected<'_, S> {
         }
     }
 
+    fn defer(&mut self) {
+        self.is_deferred = true;
+    }
+
     fn clear(&mut self) {
         self.out.truncate(self.before);
         self.entries.clear();
-        self.has_started_again = true;
+        self.is_deferred = true;
     }
 }
 
@@ -302,7 +306,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         let mut collected = Collected::<S> {
             out,
             before,
-            has_started_again: false,
+            is_deferred: false,
             entries: Vec::new(),
         };
         self.words.collect(keys, direction, limit, &mut collected);
@@ -408,6 +412,12 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
 
     pub(super) fn figures(&self) -> Vec<(&'static str, u64)> {
         self.words.figures(Packed::<S::Value>::bytes_beside())
+    }
+
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn heat(&self, key: &S::Key) {
+        self.words
+            .heat_at(number_of::<S>(key), super::words::End::High);
     }
 
     pub(super) fn check_at_rest(&self) {

@@ -40,7 +40,7 @@ pub(crate) use huge_pages::{HUGE_PAGE, HugePage};
 pub use node_ref::NodeRef;
 pub use packed::{OwnedValue, Packed, Retire, Slot};
 pub use position::Position;
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_to_write};
 pub use search_key::{SearchKey, SearchRange};
 pub use spec::{Parameters, Spec, gives_no_key, key_of_head};
 pub use stored_key::{OwnedKey, StoredKey, UNKNOWN_HEAD};

@@ -3,6 +3,7 @@
 
 mod art;
 mod aspen;
+mod aspen_hot;
 mod b_tree;
 mod ca_tree;
 mod lfca_tree;

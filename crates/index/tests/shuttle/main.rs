@@ -2,6 +2,7 @@
 #![cfg(shuttle)]
 
 mod art;
+mod aspen_hot;
 mod byte_keyed;
 mod ca_tree;
 mod forms;

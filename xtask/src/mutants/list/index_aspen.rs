@@ -11,6 +11,22 @@ const WORDS: Checker = Checker {
     filter: "aspen::words::tests",
 };
 
+/// The same for hot leaves, with threads.
+const HOT: Checker = Checker {
+    filter: "aspen::words::hot_tests",
+    ..WORDS
+};
+
+/// The models of hot leaves whose names begin so.
+const fn hot_model(filter: &'static str) -> Checker {
+    Checker {
+        flavour: Flavour::Loom,
+        package: "tremula-index",
+        target: Target::Test("loom"),
+        filter,
+    }
+}
+
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "aspen_lookup_trusts_its_route",
@@ -493,6 +509,92 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: Target::Test("dishonest_heads"),
             filter: "aspen::heads_that_lie",
         },
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_hot_lookup_does_not_validate",
+        file: "crates/index/src/aspen/words/hot.rs",
+        original: "        bucket.lock.validate(version)?;\n        if covers",
+        replacement: "        let _ = version;\n        if covers",
+        why: "A lookup misses an entry that a removal moves within its bucket.",
+        checker: hot_model("a_removal_from_a_hot_leaf"),
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_table_takes_any_key",
+        file: "crates/index/src/aspen/words/hot.rs",
+        original: "        if !self.covers(key) {\n            lock.unchanged();\n            return Err(Restart);\n        }\n",
+        replacement: "",
+        why: "A late insertion goes into a table that has been drained of its key's range. (Invariant 7.)",
+        checker: hot_model("a_late_insertion"),
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_table_stays_open_when_its_leaf_becomes_ordinary",
+        file: "crates/index/src/aspen/words/heat.rs",
+        original: "        self.tables.close(whole);\n",
+        replacement: "        whole.release();\n",
+        why: "A writer that comes late changes the table, and not the leaf.",
+        checker: hot_model("a_writer_follows_its_key_out"),
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_scan_with_a_hot_leaf_trusts_the_others",
+        file: "crates/index/src/aspen/words/ranges.rs",
+        original: "        let valid = all_still(&scan.seen);\n",
+        replacement: "        let valid = Ok(());\n",
+        why: "A scan that ends in a hot leaf shows other leaves as of an earlier moment.",
+        checker: hot_model("a_scan_up_to_a_hot_leaf"),
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_writer_waits_for_a_hot_leaf",
+        file: "crates/index/src/aspen/words/write.rs",
+        original: "leaf.lock.is_obsolete() || leaf.table().is_some() || !leaf.covers(key)",
+        replacement: "leaf.lock.is_obsolete() || !leaf.covers(key)",
+        why: "The lock of a hot leaf is not given back: who waits for it waits for ever.",
+        checker: Checker {
+            flavour: Flavour::Shuttle,
+            package: "tremula-index",
+            target: Target::Test("shuttle"),
+            filter: "a_leaf_becomes_hot",
+        },
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_hot_leaf_stays_hot",
+        file: "crates/index/src/aspen/words/hot.rs",
+        original: "        alone >= LONE_DRAINS\n",
+        replacement: "        alone > u64::MAX - LONE_DRAINS\n",
+        why: "A leaf to which one thread appends pays for buckets that nobody needs any more.",
+        checker: HOT,
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_polled_leaf_flaps",
+        file: "crates/index/src/aspen/words/hot.rs",
+        original: "table.seen.swap(changes, Ordering::Relaxed) == changes {",
+        replacement: "table.seen.swap(changes, Ordering::Relaxed) <= changes {",
+        why: "A leaf that is looked at becomes ordinary while threads append to it.",
+        checker: HOT,
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_drain_forgets_what_stays",
+        file: "crates/index/src/aspen/words/hot.rs",
+        original: "            self.table.bucket(entry.0).push(*entry, 0);\n",
+        replacement: "            let _ = entry;\n",
+        why: "The entries behind the cut are lost.",
+        checker: HOT,
+        hangs: false,
+    },
+    Mutant {
+        name: "aspen_bucket_keeps_what_is_removed",
+        file: "crates/index/src/aspen/words/hot.rs",
+        original: "        self.set(at, self.entry(last));\n",
+        replacement: "",
+        why: "A removal takes another key's entry out of the bucket.",
+        checker: HOT,
         hangs: false,
     },
 ];

@@ -2,13 +2,15 @@
 //!
 //! A leaf's *statistic* grows by [`CONTENDED`] each time a writer has waited for its lock, and
 //! falls by 1 with each change. Above [`SPLIT_ABOVE`] the leaf is split between the keys that were
-//! fought over; at [`QUIET`] it may be merged again. Only a writer that has waited writes anything:
-//! how often a leaf has changed is its version, so the statistic is computed when it is asked for.
-//! Leaves that nobody has waited for have no entry here, and are quiet.
+//! fought over, or made hot if all of them belonged at one end; at [`QUIET`] it may be merged
+//! again. Only a writer that has waited writes anything: how often a leaf has changed is its
+//! version, so the statistic is computed when it is asked for. Leaves that nobody has waited for
+//! have no entry here, and are quiet.
 //!
 //! Source: Winblad, Sagonas, "Contention adapting search trees", ISPDC 2015, whose constants these
 //! are.
 
+use super::hot::End;
 use std::ptr;
 use tremula_sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -34,8 +36,19 @@ struct Grain {
     statistic: AtomicI64,
     /// How often the leaf had changed when the statistic had this value.
     changes: AtomicU64,
+    /// How many waits in a row were for new keys at the high end; below 0, at the low end.
+    ends: AtomicI64,
     /// The keys that were waited for last.
     keys: [AtomicU64; SAMPLES],
+}
+
+/// What is to be done with a leaf that is fought over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fought {
+    /// Threads append to it at this end.
+    At(End),
+    /// It is to be split between these keys.
+    Between(u64, u64),
 }
 
 impl Grain {
@@ -45,6 +58,7 @@ impl Grain {
             waits: AtomicU32::new(0),
             statistic: AtomicI64::new(0),
             changes: AtomicU64::new(0),
+            ends: AtomicI64::new(0),
             keys: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -96,10 +110,17 @@ impl Grains {
         }
     }
 
-    /// Notes that a writer of `key` has waited for a leaf that has changed `changes` times, and has
-    /// its lock now. Returns two of the keys that were waited for between which the leaf should be
-    /// split: it should if they differ.
-    pub(super) fn waited(&self, leaf: u32, changes: u64, key: u64) -> Option<(u64, u64)> {
+    /// Notes that a writer of `key`, which is a new one near this end of a leaf, has waited for the
+    /// leaf, which has changed `changes` times, and has its lock now. Returns whether the leaf
+    /// should become hot, or two of the keys that were waited for between which it should be split:
+    /// it should if they differ.
+    pub(super) fn waited(
+        &self,
+        leaf: u32,
+        changes: u64,
+        key: u64,
+        end: Option<End>,
+    ) -> Option<Fought> {
         let grain = self.get(leaf).or_else(|| {
             self.make();
             self.get(leaf)
@@ -109,7 +130,15 @@ impl Grains {
             grain.waits.store(0, Ordering::Relaxed);
             grain.changes.store(changes, Ordering::Relaxed);
             grain.statistic.store(0, Ordering::Relaxed);
+            grain.ends.store(0, Ordering::Relaxed);
         }
+        let ends = grain.ends.load(Ordering::Relaxed);
+        let ends = match end {
+            None => 0,
+            Some(End::High) => ends.max(0) + 1,
+            Some(End::Low) => ends.min(0) - 1,
+        };
+        grain.ends.store(ends, Ordering::Relaxed);
         let waits = grain.waits.load(Ordering::Relaxed);
         grain.keys[waits as usize % SAMPLES].store(key, Ordering::Relaxed);
         grain
@@ -126,10 +155,17 @@ impl Grains {
             std::array::from_fn(|at| grain.keys[at].load(Ordering::Relaxed));
         keys.sort_unstable();
         // In the middle, if keys differ there; else beside the key that is hot.
-        [1, 2, 0]
+        let (below, above) = [1, 2, 0]
             .map(|at| (keys[at], keys[at + 1]))
             .into_iter()
-            .find(|(below, above)| below < above)
+            .find(|(below, above)| below < above)?;
+        Some(if ends >= SAMPLES as i64 {
+            Fought::At(End::High)
+        } else if ends <= -(SAMPLES as i64) {
+            Fought::At(End::Low)
+        } else {
+            Fought::Between(below, above)
+        })
     }
 
     /// How often a writer has waited for a leaf, as far as that is known.

@@ -12,12 +12,18 @@ impl<const UNITS: usize> Words<UNITS> {
         for (at, (border, id)) in borders.iter().enumerate() {
             let leaf = self.leaves.get(*id);
             assert!(!leaf.lock.is_obsolete(), "a leaf with a border is in use");
+            if let Some(table) = leaf.table() {
+                assert!(leaf.lock.try_lock().is_err(), "a hot leaf stays locked");
+                assert_eq!(table.leaf(), *id, "a table knows its leaf");
+                entries += table.check(leaf.low(), leaf.last());
+            } else {
+                entries += View::of(leaf).check(leaf.last());
+            }
             assert_eq!(
                 (leaf.low(), *border),
                 (low, low),
                 "leaves follow one another"
             );
-            entries += View::of(leaf).check(leaf.last());
             if at + 1 < borders.len() {
                 low = leaf.last() + 1;
             } else {
@@ -30,7 +36,9 @@ impl<const UNITS: usize> Words<UNITS> {
         assert_eq!(used, borders.len(), "each leaf in use has a border");
         let units: usize = borders
             .iter()
-            .map(|(_, id)| self.leaves.get(*id).place().units())
+            .map(|(_, id)| self.leaves.get(*id))
+            .filter(|leaf| leaf.table().is_none())
+            .map(|leaf| leaf.place().units())
             .sum();
         let used = self.blocks.used_units();
         assert_eq!(used, units, "each unit in use belongs to a leaf");

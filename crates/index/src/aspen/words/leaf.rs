@@ -1,6 +1,7 @@
 //! Leaves: which keys belong to each, and where its entries are. Two leaves share a line of the
 //! cache, so that those of many entries stay near the processor.
 
+use super::hot::Table;
 use super::place::Place;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
@@ -57,6 +58,23 @@ impl Leaf {
 
     pub(super) fn set_place(&self, place: Place) {
         self.place.store(place.0, Ordering::Relaxed);
+    }
+
+    /// The table of the leaf, if the leaf is hot, or was so a moment ago: the table knows which
+    /// keys belong to it.
+    pub(super) fn table(&self) -> Option<&Table> {
+        // Acquire: pairs with the release in `set_table`, for the table.
+        let place = Place(self.place.load(Ordering::Acquire));
+        // SAFETY: the place was made from a reference to a table; tables live as long as the map,
+        // which has the leaf.
+        place.table().map(|table| unsafe { &*table })
+    }
+
+    /// Makes the leaf hot. The caller has locked it, and leaves it so.
+    pub(super) fn set_table(&self, table: &Table) {
+        // Release: pairs with the acquire in `table`.
+        self.place
+            .store(Place::of_table(table).0, Ordering::Release);
     }
 }
 

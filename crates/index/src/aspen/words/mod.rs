@@ -4,6 +4,10 @@ mod blocks;
 mod build;
 mod format;
 mod grain;
+mod heat;
+mod hot;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod hot_tests;
 mod ids;
 mod invariants;
 mod leaf;
@@ -24,6 +28,9 @@ pub(super) use build::Batch;
 pub(super) use format::Entry;
 use format::View;
 use grain::Grains;
+#[cfg(any(loom, shuttle))]
+pub(super) use hot::End;
+use hot::{Table, Tables};
 use ids::Ids;
 use leaf::{Leaf, Leaves};
 pub(super) use ranges::{Cursor, Keys, Sink};
@@ -75,6 +82,9 @@ struct Counters {
     merges: AtomicU64,
     waits: AtomicU64,
     contention_splits: AtomicU64,
+    heated: AtomicU64,
+    drains: AtomicU64,
+    cooled: AtomicU64,
 }
 
 fn count(counter: &AtomicU64) {
@@ -91,6 +101,7 @@ pub(super) struct Words<const UNITS: usize> {
     len: CachePadded<StripedCounter>,
     counters: CachePadded<Counters>,
     grains: Grains,
+    tables: Tables,
 }
 
 /// Lookups whose cache misses overlap.
@@ -108,6 +119,7 @@ impl<const UNITS: usize> Words<UNITS> {
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
             grains: Grains::new(),
+            tables: Tables::new(),
         };
         let Held { id, leaf, lock } = words.take_leaf();
         leaf.set_range(0, u64::MAX);
@@ -139,10 +151,13 @@ impl<const UNITS: usize> Words<UNITS> {
         Some(found)
     }
 
-    /// Looks for a key in a leaf, if the key belongs to it.
+    /// Looks for a key in a leaf, if the key belongs to it and the leaf is not hot.
     #[inline(always)]
     fn look_into(&self, leaf: &Leaf, key: u64) -> Result<Option<u64>, Restart> {
-        let version = leaf.lock.read()?;
+        let version = match leaf.lock.try_read() {
+            Ok(version) => version,
+            Err(Restart) => self.wait_for_version(leaf, key)?,
+        };
         if !leaf.covers(key) {
             return Err(Restart);
         }
@@ -156,45 +171,91 @@ impl<const UNITS: usize> Words<UNITS> {
     fn get_slowly(&self, leaf: &Leaf, key: u64) -> Option<u64> {
         let mut leaf = leaf;
         loop {
-            match self.look_into(leaf, key) {
-                Ok(value) => return value,
-                Err(Restart) => leaf = self.find(key).leaf,
+            if let Ok(value) = self.look_into(leaf, key) {
+                return value;
             }
+            if let Some(table) = leaf.table()
+                && let Ok(value) = table.get(key)
+            {
+                return value;
+            }
+            leaf = match self.find(key) {
+                Ok(found) => found.leaf,
+                Err(table) => self.leaves.get(table.leaf()),
+            };
         }
     }
 
-    /// The leaf to which a key belongs, with a version at which it did.
+    /// The leaf to which a key belongs, with a version at which it did; or its table, if it is hot.
     #[inline(always)]
-    fn find(&self, key: u64) -> Found<'_> {
+    fn find(&self, key: u64) -> Result<Found<'_>, &Table> {
         let id = self.routes.leaf_of(key);
         let leaf = self.leaves.get(id);
         match self.belongs(leaf, key) {
-            Ok(version) => Found { id, leaf, version },
-            Err(Restart) => self.find_by_borders(key),
+            Ok(version) => Ok(Found { id, leaf, version }),
+            Err(Restart) => self.find_slowly(id, key),
         }
     }
 
     /// A version of a leaf at which a key belonged to it.
     #[inline(always)]
     fn belongs(&self, leaf: &Leaf, key: u64) -> Result<Version, Restart> {
-        let version = leaf.lock.read()?;
+        let version = leaf.lock.try_read()?;
         let belongs = leaf.covers(key);
         leaf.lock.validate(version)?;
         if belongs { Ok(version) } else { Err(Restart) }
     }
 
-    /// Asks the separators for the leaf, and mends the route.
+    /// The leaf to which a key belongs, if it is ordinary and no writer has it. Does not wait for
+    /// any leaf.
+    fn find_at_once(&self, key: u64) -> Option<Found<'_>> {
+        let id = self.borders.leaf_of(key);
+        let leaf = self.leaves.get(id);
+        let version = self.belongs(leaf, key).ok()?;
+        Some(Found { id, leaf, version })
+    }
+
+    /// Waits for a leaf or its table, if a key belongs to it.
+    fn wait_for(&self, id: u32, key: u64) -> Option<Result<Found<'_>, &Table>> {
+        let leaf = self.leaves.get(id);
+        if let Some(table) = leaf.table() {
+            return table.has(key).then_some(Err(table));
+        }
+        if leaf.lock.try_read().is_err() {
+            self.wait_for_version(leaf, key).ok()?;
+        }
+        let version = self.belongs(leaf, key).ok()?;
+        Some(Ok(Found { id, leaf, version }))
+    }
+
+    /// Waits while a writer has locked a leaf that is not hot and to which a key seems to belong.
     #[cold]
     #[inline(never)]
-    fn find_by_borders(&self, key: u64) -> Found<'_> {
+    fn wait_for_version(&self, leaf: &Leaf, key: u64) -> Result<Version, Restart> {
+        let backoff = Backoff::new();
+        loop {
+            if let Ok(version) = leaf.lock.try_read() {
+                return Ok(version);
+            }
+            self.is_worth_a_wait(leaf, key)?;
+            backoff.wait();
+        }
+    }
+
+    /// Finds what is not found at once. Asks the separators where the route leads astray, and mends
+    /// it.
+    #[cold]
+    #[inline(never)]
+    fn find_slowly(&self, id: u32, key: u64) -> Result<Found<'_>, &Table> {
+        if let Some(found) = self.wait_for(id, key) {
+            return found;
+        }
         count(&self.counters.detours);
         let backoff = Backoff::new();
         loop {
-            let id = self.borders.leaf_of(key);
-            let leaf = self.leaves.get(id);
-            if let Ok(version) = self.belongs(leaf, key) {
+            if let Some(found) = self.wait_for(self.borders.leaf_of(key), key) {
                 self.routes.mend(key, &self.borders);
-                return Found { id, leaf, version };
+                return found;
             }
             backoff.wait();
         }
@@ -244,7 +305,9 @@ impl<const UNITS: usize> Words<UNITS> {
         let used = self.ids.lock().end();
         for id in 0..used {
             let leaf = self.leaves.get(id);
-            if !leaf.lock.is_obsolete() {
+            if let Some(table) = leaf.table() {
+                table.each(|(_, value)| take(value));
+            } else if !leaf.lock.is_obsolete() {
                 View::of(leaf).ascend(0, u64::MAX, |(_, value)| {
                     take(value);
                     true
@@ -261,7 +324,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let separators = OrderedIndex::shape(&self.borders.0).get("bytes");
         let leaves = self.ids.lock().end() as usize * size_of::<Leaf>();
-        let own = memory.bytes + leaves + slots * size_of::<AtomicU64>();
+        let own = memory.bytes + leaves + slots * size_of::<AtomicU64>() + self.tables.bytes();
         let bytes = (own + self.len() * beside) as u64 + separators.unwrap_or(0);
         vec![
             ("entries", self.len() as u64),
@@ -270,6 +333,7 @@ impl<const UNITS: usize> Words<UNITS> {
             ("linear_leaves", kinds[0]),
             ("dense_leaves", kinds[1]),
             ("sorted_leaves", kinds[2]),
+            ("hot_leaves", kinds[3]),
             ("block_bytes", memory.bytes as u64),
             ("free_block_bytes", memory.free_bytes as u64),
             ("huge_page_bytes", memory.huge_bytes as u64),
@@ -282,6 +346,9 @@ impl<const UNITS: usize> Words<UNITS> {
                 counter(&self.counters.contention_splits),
             ),
             ("merges", counter(&self.counters.merges)),
+            ("heated", counter(&self.counters.heated)),
+            ("drains", counter(&self.counters.drains)),
+            ("cooled", counter(&self.counters.cooled)),
             ("waits", counter(&self.counters.waits)),
             ("detours", counter(&self.counters.detours)),
             ("restarts", counter(&self.counters.restarts)),
@@ -289,13 +356,15 @@ impl<const UNITS: usize> Words<UNITS> {
         ]
     }
 
-    /// Leaves of each format: linear, dense, sorted.
-    fn kinds(&self) -> [u64; 3] {
-        let mut kinds = [0; 3];
+    /// Leaves of each format: linear, dense, sorted, hot.
+    fn kinds(&self) -> [u64; 4] {
+        let mut kinds = [0; 4];
         let used = self.ids.lock().end();
         for id in 0..used {
             let leaf = self.leaves.get(id);
-            if !leaf.lock.is_obsolete() {
+            if leaf.table().is_some() {
+                kinds[3] += 1;
+            } else if !leaf.lock.is_obsolete() {
                 kinds[match leaf.place().kind() {
                     place::Kind::Linear(_) => 0,
                     place::Kind::Dense => 1,

@@ -1,6 +1,7 @@
 //! Where the block of a leaf lies, how large it is, and where in it a key belongs: one word.
 
 use super::blocks::UNIT_BYTES;
+use super::hot::Table;
 use tremula_sync::atomic::AtomicU64;
 
 /// Slots for which a unit, the least that a block consists of, has memory. A slot is a key and a
@@ -24,6 +25,8 @@ const ALIGNMENT: u32 = 9;
 const FRACTION: u32 = 7;
 /// Stands for the dense format.
 const DENSE: u64 = 1;
+/// Stands for the table of a hot leaf, which is no block.
+const HOT: u64 = 2;
 /// Multipliers below this one stand for formats that have none.
 const LEAST_MULTIPLIER: u64 = 64;
 
@@ -96,6 +99,18 @@ impl Place {
         let address = block.expose_provenance() as u64 >> ALIGNMENT;
         debug_assert!(address >> (64 - BLOCK_AT) == 0 && (1..=MOST_UNITS).contains(&units));
         Self(multiplier | shift << SHIFT_AT | (units as u64 - 1) << UNITS_AT | address << BLOCK_AT)
+    }
+
+    /// The place of a table, whose address is as that of a block.
+    pub(super) fn of_table(table: &Table) -> Self {
+        let address = std::ptr::from_ref(table).expose_provenance() as u64 >> ALIGNMENT;
+        debug_assert!(address >> (64 - BLOCK_AT) == 0 && align_of::<Table>() >= 1 << ALIGNMENT);
+        Self(HOT | address << BLOCK_AT)
+    }
+
+    /// Where the table of a hot leaf is; `None` if the leaf is not hot.
+    pub(super) fn table(self) -> Option<*const Table> {
+        (self.multiplier() == HOT).then(|| self.block().cast_const().cast())
     }
 
     #[inline(always)]

@@ -2,11 +2,12 @@
 
 use super::build::Batch;
 use super::format::{Entry, MOST_ENTRIES, Plan, View};
+use super::hot::{Table, Whole};
 use super::leaf::Leaf;
 use super::place::Kind;
 use super::step::Locks;
 use super::write::Held;
-use super::{Found, Words, count};
+use super::{Found, Separators, Words, count};
 use crate::contract::Direction;
 use tremula_sync::{Backoff, Restart, Version};
 
@@ -20,10 +21,31 @@ pub(in crate::aspen) struct Keys {
     pub(in crate::aspen) last: u64,
 }
 
-/// Where a scan puts entries. `clear` forgets them when the scan starts again.
+impl Keys {
+    pub(super) const ALL: Self = Self::new(0, u64::MAX);
+
+    pub(super) const fn new(first: u64, last: u64) -> Self {
+        Self { first, last }
+    }
+}
+
+/// Where a scan puts entries.
 pub(in crate::aspen) trait Sink {
     fn take(&mut self, entries: &[Entry]);
+    /// Runs no code of the user from now on: this thread holds locks.
+    fn defer(&mut self) {}
+    /// Forgets the entries, since the scan starts again, perhaps with locks.
     fn clear(&mut self);
+}
+
+/// A scan that has come to a hot leaf.
+struct HotScan<'a> {
+    keys: Keys,
+    direction: Direction,
+    limit: usize,
+    /// The other leaves.
+    seen: Vec<(&'a Leaf, Version)>,
+    held: Vec<Whole<'a>>,
 }
 
 /// The entries of one leaf that belong to a range, and where the range goes on.
@@ -101,18 +123,18 @@ fn all_still(seen: &[(&Leaf, Version)]) -> Result<(), Restart> {
 }
 
 impl<const UNITS: usize> Words<UNITS> {
-    /// The entries of a range in the leaf of the key `at`, the first `limit`, as of one moment.
+    /// The entries of a range in a leaf, the first `limit`, as of one moment.
     #[inline(always)]
-    fn part(
+    fn part<'a>(
         &self,
-        at: u64,
+        found: Found<'a>,
         keys: Keys,
         direction: Direction,
         limit: usize,
         entries: &mut Batch,
-    ) -> Result<Part<'_>, Restart> {
+    ) -> Result<Part<'a>, Restart> {
         entries.clear();
-        let Found { id, leaf, version } = self.find(at);
+        let Found { id, leaf, version } = found;
         let (low, last) = (leaf.low(), leaf.last());
         let within = Keys {
             first: keys.first.max(low),
@@ -168,7 +190,20 @@ impl<const UNITS: usize> Words<UNITS> {
         // The leaves before this one.
         let mut seen: Vec<(&Leaf, Version)> = Vec::new();
         loop {
-            let part = self.part(at, keys, direction, limit, &mut entries)?;
+            let found = match self.find(at) {
+                Ok(found) => found,
+                Err(table) => {
+                    let scan = HotScan {
+                        keys,
+                        direction,
+                        limit,
+                        seen,
+                        held: Vec::new(),
+                    };
+                    return self.collect_hot(scan, table, at, sink);
+                }
+            };
+            let part = self.part(found, keys, direction, limit, &mut entries)?;
             limit -= entries.len();
             let next = part.next.filter(|_| limit > 0);
             if let Some(next) = next {
@@ -181,6 +216,72 @@ impl<const UNITS: usize> Words<UNITS> {
             seen.push((part.leaf, part.version));
             at = next;
         }
+    }
+
+    /// Goes on with a scan that has come to a hot leaf. Such a leaf stays locked to the end of the
+    /// scan.
+    #[cold]
+    #[inline(never)]
+    fn collect_hot<'a>(
+        &'a self,
+        mut scan: HotScan<'a>,
+        table: &'a Table,
+        at: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Restart> {
+        let (mut table, mut at) = (Some(table), at);
+        let mut entries = Batch::new();
+        loop {
+            let next = if let Some(table) = table {
+                // With locks, this thread waits for nothing that lies on their left.
+                if !scan.held.is_empty() && scan.direction == Direction::Descending {
+                    return Err(Restart);
+                }
+                let whole = table.hold_all(at).ok_or(Restart)?;
+                let of_leaf = whole.keys();
+                let sorted = whole.sorted(scan.keys, scan.direction, scan.limit);
+                scan.held.push(whole);
+                scan.limit -= sorted.len();
+                let next = behind(scan.keys, scan.direction, of_leaf.first, of_leaf.last);
+                let next = next.filter(|_| scan.limit > 0);
+                if next.is_none() {
+                    // The usual case: the hot leaf is the last one, and no lock is held when `sink`
+                    // has the entries.
+                    self.end_hot_scan(scan)?;
+                    sink.take(&sorted);
+                    return Ok(());
+                }
+                sink.defer();
+                sink.take(&sorted);
+                next
+            } else {
+                let found = self.find_at_once(at).ok_or(Restart)?;
+                let (keys, direction) = (scan.keys, scan.direction);
+                let part = self.part(found, keys, direction, scan.limit, &mut entries)?;
+                scan.limit -= entries.len();
+                sink.take(&entries);
+                scan.seen.push((part.leaf, part.version));
+                part.next.filter(|_| scan.limit > 0)
+            };
+            let Some(next) = next else {
+                return self.end_hot_scan(scan);
+            };
+            at = next;
+            table = self.leaves.get(self.borders.leaf_of(at)).table();
+        }
+    }
+
+    /// Validates a scan while its hot leaves are locked, and unlocks them.
+    fn end_hot_scan(&self, scan: HotScan<'_>) -> Result<(), Restart> {
+        let valid = all_still(&scan.seen);
+        for whole in scan.held {
+            if whole.is_polled_in_vain() {
+                drop(self.cool(whole).lock);
+            } else {
+                whole.release();
+            }
+        }
+        valid
     }
 
     /// Locks the leaves from that of the first key on, as far as needed.
@@ -254,7 +355,10 @@ impl<const UNITS: usize> Words<UNITS> {
             }
             from = low - 1;
             for _ in 1..steps {
-                let leaf = self.find(from).leaf;
+                let leaf = match self.find(from) {
+                    Ok(found) => found.leaf,
+                    Err(table) => self.leaves.get(table.leaf()),
+                };
                 from = leaf.low().saturating_sub(1).min(from);
             }
             from = from.max(keys.first);
@@ -277,7 +381,15 @@ impl<const UNITS: usize> Words<UNITS> {
                 Some(part) => part,
                 None => {
                     let key = start(walk.keys, direction);
-                    let Found { leaf, version, .. } = self.find(key);
+                    let Found { leaf, version, .. } = match self.find(key) {
+                        Ok(found) => found,
+                        Err(table) => {
+                            if !self.advance_hot(table, cursor, direction, entries) {
+                                continue;
+                            }
+                            return;
+                        }
+                    };
                     let view = View::of(leaf);
                     view.prefetch_head();
                     let guess = view.guess(key);
@@ -337,6 +449,42 @@ impl<const UNITS: usize> Words<UNITS> {
         entries.clear();
     }
 
+    /// Copies the next entries out of a hot leaf. Returns whether there are any.
+    #[cold]
+    #[inline(never)]
+    fn advance_hot(
+        &self,
+        table: &Table,
+        cursor: &mut Option<Cursor<'_>>,
+        direction: Direction,
+        entries: &mut Batch,
+    ) -> bool {
+        let Some(walk) = cursor else {
+            return false;
+        };
+        let Some(whole) = table.hold_all(start(walk.keys, direction)) else {
+            return false;
+        };
+        let of_leaf = whole.keys();
+        let sorted = whole.sorted(walk.keys, direction, MOST_ENTRIES);
+        if whole.is_polled_in_vain() {
+            drop(self.cool(whole).lock);
+        } else {
+            whole.release();
+        }
+        for entry in &sorted {
+            entries.push(*entry);
+        }
+        let goes_on = match sorted.last() {
+            Some((key, _)) if sorted.len() == MOST_ENTRIES => walk.go_behind(direction, *key, *key),
+            _ => walk.go_behind(direction, of_leaf.first, of_leaf.last),
+        };
+        if !goes_on {
+            *cursor = None;
+        }
+        !sorted.is_empty()
+    }
+
     /// Starts to load the entries at the end of a leaf at which a walk comes to it.
     #[inline(always)]
     fn look_ahead(&self, key: u64, direction: Direction) {
@@ -375,16 +523,20 @@ impl<const UNITS: usize> Words<UNITS> {
         direction: Direction,
         note: &mut impl FnMut(Entry),
     ) -> Result<Option<Entry>, Restart> {
-        let keys = Keys {
-            first: 0,
-            last: u64::MAX,
-        };
+        let keys = Keys::ALL;
         let mut entries = Batch::new();
         let mut at = start(keys, direction);
         // The leaves before this one, which were empty.
         let mut seen: Vec<(&Leaf, Version)> = Vec::new();
         loop {
-            let part = self.part(at, keys, direction, 1, &mut entries)?;
+            let found = match self.find(at) {
+                Ok(found) => found,
+                Err(table) => {
+                    self.cool_at(table, at);
+                    return Err(Restart);
+                }
+            };
+            let part = self.part(found, keys, direction, 1, &mut entries)?;
             if let Some(&entry) = entries.first() {
                 let lock = part.leaf.lock.upgrade(part.version)?;
                 // While this leaf is locked, the entry is the first if the others are still empty.

@@ -83,6 +83,10 @@ impl<const UNITS: usize> Words<UNITS> {
             if let Some(held) = self.hold_if_free(id, key) {
                 return held;
             }
+            if let Some(table) = self.leaves.get(id).table() {
+                self.cool_at(table, key);
+                continue;
+            }
             backoff.wait();
         }
     }

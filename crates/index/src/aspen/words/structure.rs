@@ -1,7 +1,7 @@
 //! Leaves that grow, split and merge.
 
 use super::build::{Batch, New};
-use super::format::{self, Entry, MOST_ENTRIES, View};
+use super::format::{self, Entry, MOST_ENTRIES, Plan, View};
 use super::leaf::Leaf;
 use super::place::{Kind, Place, slots_of};
 use super::write::Held;
@@ -27,7 +27,7 @@ pub(super) struct Half<'a> {
 
 impl<const UNITS: usize> Words<UNITS> {
     /// Slots of the largest leaf.
-    const SLOTS: usize = slots_of(UNITS);
+    pub(super) const SLOTS: usize = slots_of(UNITS);
     /// A leaf with at most this many entries is merged with a neighbour,
     const MERGE_FROM: usize = Self::SLOTS / 4;
     /// if both together have at most this many.
@@ -40,7 +40,7 @@ impl<const UNITS: usize> Words<UNITS> {
     }
 
     /// The same, but a leaf that threads are going to fight over.
-    fn take_leaf_alone(&self) -> Held<'_> {
+    pub(super) fn take_leaf_alone(&self) -> Held<'_> {
         let id = self.ids.lock().take_alone(&self.leaves);
         self.renew(id)
     }
@@ -136,9 +136,17 @@ impl<const UNITS: usize> Words<UNITS> {
         let (leaf, low, last) = (held.leaf, held.leaf.low(), held.leaf.last());
         let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));
         let left_plan = Self::plan(left, low, cut - 1)?;
-        let right_plan = Self::plan(right, cut, last)?;
+        let mut right_plan = Self::plan(right, cut, last)?;
         let half = take_leaf(self);
         let at_end = at == New::Last;
+        if at_end && right_plan.kind != Kind::Dense {
+            // As large as can be at once, and in order of arrival: no filling anew until it is
+            // full.
+            right_plan = Plan {
+                kind: Kind::Sorted,
+                units: UNITS,
+            };
+        }
         half.leaf.set_range(cut, last);
         self.fill(half.leaf, right_plan, right, at_end);
         // Before the left leaf gives up these keys, so that they are always to be found.
@@ -178,8 +186,9 @@ impl<const UNITS: usize> Words<UNITS> {
     #[cold]
     #[inline(never)]
     pub(super) fn settle(&self, key: u64) {
-        let leaf = self.find(key).leaf;
-        if View::of(leaf).count() <= Self::MERGE_FROM {
+        if let Ok(found) = self.find(key)
+            && View::of(found.leaf).count() <= Self::MERGE_FROM
+        {
             self.merge(key);
         }
     }
@@ -262,7 +271,10 @@ impl<const UNITS: usize> Words<UNITS> {
             return false;
         }
         let leaf = held.leaf;
-        let next = self.hold_next(leaf.last());
+        let Ok(next) = self.hold_next_unless_hot(leaf.last()) else {
+            held.lock.unchanged();
+            return false;
+        };
         let total = View::of(leaf).count() + View::of(next.leaf).count();
         let (low, last) = (leaf.low(), next.leaf.last());
         let mut entries = Batch::new();

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tremula_sync::atomic::Ordering;
 
-type Small = Words<1>;
+pub(super) type Small = Words<1>;
 
-fn put<const UNITS: usize>(words: &Words<UNITS>, key: u64, value: u64) -> Option<u64> {
+pub(super) fn put<const UNITS: usize>(words: &Words<UNITS>, key: u64, value: u64) -> Option<u64> {
     words.change(key, |_| Change::Put(value))
 }
 
 /// All entries, as walks in both directions show them.
-fn contents<const UNITS: usize>(words: &Words<UNITS>) -> Vec<(u64, u64)> {
+pub(super) fn contents<const UNITS: usize>(words: &Words<UNITS>) -> Vec<(u64, u64)> {
     let [up, mut down] = [Direction::Ascending, Direction::Descending].map(|direction| {
         let mut cursor = Some(Cursor::new(Keys {
             first: 0,
@@ -32,7 +32,7 @@ fn contents<const UNITS: usize>(words: &Words<UNITS>) -> Vec<(u64, u64)> {
 }
 
 /// Key sets, smooth and skewed: the key with a number below 2^16.
-fn key(set: usize, number: u64) -> u64 {
+pub(super) fn key(set: usize, number: u64) -> u64 {
     match set {
         0 => number,
         1 => number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
@@ -45,7 +45,7 @@ fn key(set: usize, number: u64) -> u64 {
     }
 }
 
-const SETS: usize = 8;
+pub(super) const SETS: usize = 8;
 
 fn behaves_like_a_model<const UNITS: usize>(cases: u32, length: usize) {
     let operation = (0..10_u8, 0..1_u64 << 12, 0..1_u64 << 12, any::<u64>());
