@@ -1,5 +1,6 @@
 //! The tree itself: its root, its ends and its counts, and how it is freed.
 
+use super::finger::Era;
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use crate::kit::{self, SearchKey, Spec};
 use std::marker::PhantomData;
@@ -17,6 +18,7 @@ pub(super) struct Tree<S> {
     pub(super) len: CachePadded<StripedCounter>,
     pub(super) counters: CachePadded<Counters>,
     pub(super) collector: Collector,
+    pub(super) era: CachePadded<Era>,
     /// Frees the tree below its root. Stored, so that the type needs no bounds on keys and values.
     free: unsafe fn(NonNull<Header>),
     owns: PhantomData<fn(S) -> S>,
@@ -124,6 +126,7 @@ impl<S: Spec> Tree<S> {
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
             collector: Collector::new(),
+            era: CachePadded::new(Era::begin()),
             free: free_root::<S>,
             owns: PhantomData,
         }
