@@ -5,5 +5,6 @@ mod art;
 mod aspen;
 mod b_tree;
 mod ca_tree;
+mod hash_index;
 mod lfca_tree;
 mod masstree;
