@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Between two steps the thread is not pinned, and the leaf may be freed. The *era* of the tree
-//! tells: it changes before a leaf is retired, and no two trees ever have the same. A thread that
-//! is pinned and then finds the era of its finger uses a leaf that was linked at that era:
+//! shows it: it changes before a leaf is retired, and no two trees ever have the same. A thread
+//! that is pinned and then finds the era of its finger uses a leaf that was linked at that era:
 //!
 //! - if the leaf has been retired before the pin, the new era was written before that, and the
 //!   thread sees it;
@@ -36,7 +36,7 @@ static ERAS: system::atomic::AtomicU64 = system::atomic::AtomicU64::new(0);
 /// How often a step is tried without the scan that waits for writers.
 const TRIES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
 
-/// What tells whether a leaf that was linked may have been freed.
+/// What shows whether a leaf that was linked may have been freed.
 pub(super) struct Era(AtomicU64);
 
 impl Era {

@@ -221,7 +221,8 @@ impl<S: Spec> Shard<S> {
         self.len.store(len, Ordering::Relaxed);
     }
 
-    /// Copies the entries to a table with so many homes, and at least so many places behind them.
+    /// Copies the entries to a table with this number of homes, and at least `tail` places behind
+    /// them.
     fn resize(&self, homes: usize, tail: usize, shard_bits: u32, guard: &Guard<'_>) {
         let old = self.table(guard);
         let needed = old.map_or(0, |old| old.tail_for(homes));
@@ -279,8 +280,8 @@ impl<S: Spec> Shard<S> {
 }
 
 impl<K: Ord + Storable, V: Storable, H: KeyHead<K>> HashIndex<K, V, H> {
-    /// An empty map of so many shards, rounded up to a power of two: as many as threads that write
-    /// at once, or more.
+    /// An empty map of this number of shards, rounded up to a power of two: as many as threads that
+    /// write at once, or more.
     #[must_use]
     pub fn new(shards: usize) -> Self {
         let shards = shards.next_power_of_two();

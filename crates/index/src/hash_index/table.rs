@@ -135,8 +135,8 @@ impl<S: Spec> Table<S> {
         ((u128::from(own_bits) * self.homes as u128) >> 64) as usize
     }
 
-    /// The place of the key; if there is none, the place that it would have: an empty one, that of
-    /// a greater entry, or the one behind the last. An optimistic reader says by `sound` whether
+    /// The place of the key; if the table lacks it, the place that it would have: an empty one, that
+    /// of a greater entry, or the one behind the last. An optimistic reader says by `sound` whether
     /// what it has read so far is valid.
     #[inline]
     pub(super) fn find(
@@ -223,7 +223,8 @@ impl<S: Spec> Table<S> {
         entries.filter(|entry| entry.hash != EMPTY)
     }
 
-    /// How many places behind the homes entries of this table would take with so many homes.
+    /// How many places behind the homes the entries would take in a table with another number of
+    /// homes.
     pub(super) fn tail_for(&self, homes: usize) -> usize {
         let other = Self {
             places: Box::default(),

@@ -11,9 +11,8 @@ use crate::key::KeyHead;
 use std::any::Any;
 use std::mem::{self, ManuallyDrop, needs_drop};
 use std::ptr;
-use std::sync::Arc;
 use tremula_sync::reclaim;
-use triomphe::ThinArc;
+use tremula_sync::system::Arc;
 
 /// A type whose values are one pointer.
 ///
@@ -26,7 +25,8 @@ pub unsafe trait OneWord: 'static {}
 // SAFETY: it is a pointer that is never null. What it points to is not in the value.
 unsafe impl<T: 'static> OneWord for Arc<T> {}
 // SAFETY: it is a pointer that is never null, and `None` is null.
-unsafe impl<H: 'static, T: 'static> OneWord for Option<ThinArc<H, T>> {}
+#[cfg(feature = "triomphe")]
+unsafe impl<H: 'static, T: 'static> OneWord for Option<triomphe::ThinArc<H, T>> {}
 
 /// A type whose values consist of a [`OneWord`] and nothing else.
 pub trait IsOneWord: 'static {
