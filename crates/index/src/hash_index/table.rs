@@ -135,9 +135,9 @@ impl<S: Spec> Table<S> {
         ((u128::from(own_bits) * self.homes as u128) >> 64) as usize
     }
 
-    /// The place of the key; if the table lacks it, the place that it would have: an empty one, that
-    /// of a greater entry, or the one behind the last. An optimistic reader says by `sound` whether
-    /// what it has read so far is valid.
+    /// The place of the key; if the table lacks it, the place that it would have: an empty one,
+    /// that of a greater entry, or the one behind the last. An optimistic reader says by `sound`
+    /// whether what it has read so far is valid.
     #[inline]
     pub(super) fn find(
         &self,
