@@ -10,6 +10,8 @@ pub mod container;
 mod contract;
 mod engine;
 mod form;
+#[doc(hidden)]
+pub mod hash_index;
 #[cfg(doctest)]
 mod invariance;
 pub mod key;

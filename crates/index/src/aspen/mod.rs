@@ -375,6 +375,14 @@ where
         )
     }
 
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        on_map!(
+            self,
+            map => map.step_with(key, direction, read),
+            OrderedIndex::step_with(map, key, direction, read)
+        )
+    }
+
     fn pop_first(&self) -> Option<(K, V)> {
         on_map!(
             self,

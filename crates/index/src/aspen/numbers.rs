@@ -281,14 +281,34 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         range: KeyRange<'_, S::Key>,
         direction: Direction,
     ) -> Option<(S::Key, S::Value)> {
+        self.nearest_with(range, direction, |key, value| (key.clone(), value.clone()))
+    }
+
+    /// Calls `read` with the entry behind a key in a direction. Returns whether there is one.
+    pub(super) fn step_with(
+        &self,
+        key: &S::Key,
+        direction: Direction,
+        read: &mut dyn FnMut(&S::Key, &S::Value),
+    ) -> bool {
+        let behind = KeyRange::all().behind(key, direction);
+        self.nearest_with(behind, direction, read).is_some()
+    }
+
+    fn nearest_with<R>(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+        read: impl FnOnce(&S::Key, &S::Value) -> R,
+    ) -> Option<R> {
         let _guard = self.pin();
         let mut entry: Option<Entry> = None;
         self.words
             .collect(keys_of::<S>(range)?, direction, 1, &mut entry);
         let (number, word) = entry?;
+        let key = key_of::<S>(number);
         // SAFETY: as in `get_with`.
-        let value = unsafe { packed::<S>(word).with(S::Value::clone) };
-        Some((key_of::<S>(number), value))
+        Some(unsafe { packed::<S>(word).with(|value| read(&key, value)) })
     }
 
     pub(super) fn scan(

@@ -3,7 +3,7 @@
 use super::node::{Aim, Kind, NodeRef};
 use super::point::look_into;
 use super::tree::{Position, Tree};
-use crate::kit::{Packed, SearchKey, Spec};
+use crate::kit::{PackedValue, SearchKey, Spec};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
@@ -120,7 +120,7 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
     }
 
     #[inline]
-    fn finish(&self) -> Result<Option<Packed<S::Value>>, Restart> {
+    fn finish(&self) -> Result<Option<PackedValue<S>>, Restart> {
         match self.node.kind() {
             Kind::Leaf(leaf) if !self.failed => look_into(leaf, self.version, &self.probe),
             _ => Err(Restart),

@@ -5,7 +5,7 @@ use super::scan::{Seen, Span, all_still};
 use super::steps::HeldLeaves;
 use super::tree::{Position, Tree};
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{Packed, SearchKey, SearchRange, Spec};
+use crate::kit::{PackedValue, SearchKey, SearchRange, Spec};
 use std::ops::Bound;
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, VersionGuard};
@@ -144,7 +144,7 @@ impl<S: Spec> Tree<S> {
             }
             removed += span.indices.len();
             let key = span.leaf.key(span.indices.start);
-            if !S::HEAD_IS_KEY || Packed::<S::Value>::bytes_beside() > 0 {
+            if !S::HEAD_IS_KEY || !PackedValue::<S>::is_word() {
                 let entries = span.indices.clone().map(|at| span.leaf.entry(at));
                 // SAFETY: the entries are unlinked below, while this thread holds the lock. They
                 // are freed when every thread that could have come to them before has unpinned.

@@ -5,7 +5,7 @@ use super::node::{Entry, InnerRef, LeafRef, NodeRef};
 use super::tree::{Tree, free_subtree};
 use crate::bulk::{Ascending, NotSorted};
 use crate::key::KeyHead;
-use crate::kit::{Packed, Spec, StoredKey};
+use crate::kit::{PackedValue, Spec, StoredKey};
 use std::ptr::NonNull;
 use tremula_sync::atomic::Ordering;
 
@@ -100,7 +100,7 @@ fn leaves_of<S: Spec>(
             count,
             Entry {
                 key: StoredKey::new(key, head),
-                value: Packed::new(value),
+                value: PackedValue::new(value),
             },
         );
         // Counted each time, because the input may panic: then the entries counted are freed.

@@ -170,6 +170,7 @@ impl<S: Spec> Tree<S> {
         if right.level() == 0 {
             // SAFETY: this thread has just unlinked it. (Between inner nodes, it has moved down.)
             unsafe { separator.retire(guard) };
+            self.era.end();
         }
         // SAFETY: neither the parent nor a neighbour leads to it any more, and no other thread
         // unlinks a node that this thread has locked.

@@ -108,6 +108,7 @@
 
 mod batch;
 mod ends;
+mod finger;
 mod invariants;
 mod layout;
 mod load;
@@ -121,6 +122,8 @@ mod shape;
 mod snapshot_tests;
 mod snapshots;
 mod split;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod step_tests;
 mod steps;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
@@ -314,6 +317,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     fn prev(&self, key: &K) -> Option<(K, V)> {
         let below = KeyRange::new(Bound::Unbounded, Bound::Excluded(key));
         self.tree.nearest(below, Direction::Descending)
+    }
+
+    fn step_with(&self, key: &K, direction: Direction, read: &mut dyn FnMut(&K, &V)) -> bool {
+        self.tree.step_with(key, direction, read).is_some()
     }
 
     fn pop_first(&self) -> Option<(K, V)> {

@@ -7,7 +7,7 @@ mod window;
 
 use super::layout::Plan;
 use crate::key::KeyHead;
-use crate::kit::{Heads, STRIDE, SearchKey, Slot, Spec, StoredKey, close, open, prefetch};
+use crate::kit::{Heads, STRIDE, SearchKey, Spec, StoredKey, ValueSlot, close, open, prefetch};
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as KeyOrdering;
 use std::marker::PhantomData;
@@ -142,7 +142,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 });
             }
             if level == 0 {
-                fill(node.add(plan.slots), plan.capacity, Slot::<S::Value>::empty);
+                fill(node.add(plan.slots), plan.capacity, ValueSlot::<S>::empty);
             } else {
                 fill(node.add(plan.slots), plan.capacity, || {
                     AtomicPtr::<Header>::new(ptr::null_mut())
@@ -170,7 +170,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 empty::<AtomicPtr<()>>(node.add(plan.keys), plan.capacity);
             }
             if level == 0 {
-                empty::<Slot<S::Value>>(node.add(plan.slots), plan.capacity);
+                empty::<ValueSlot<S>>(node.add(plan.slots), plan.capacity);
             } else {
                 empty::<AtomicPtr<Header>>(node.add(plan.slots), plan.capacity);
             }
@@ -569,7 +569,7 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     }
 
     #[inline]
-    pub(super) fn values(self) -> &'g [Slot<S::Value>] {
+    pub(super) fn values(self) -> &'g [ValueSlot<S>] {
         let plan = const { &Plan::of::<S>() };
         // SAFETY: `allocate` wrote this array, because this is a leaf.
         unsafe { self.0.array(plan.slots, plan.capacity) }

@@ -4,7 +4,7 @@ use super::node::{Entry, LeafRef, SearchResult};
 use super::split::place_of_split;
 use super::tree::{LeafPlace, Parent, Position, Tree};
 use crate::contract::Update;
-use crate::kit::{Packed, SearchKey, Sought, Spec, StoredKey};
+use crate::kit::{PackedValue, SearchKey, Sought, Spec, StoredKey};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
@@ -50,7 +50,7 @@ impl<S: Spec> Tree<S> {
         &self,
         probe: &SearchKey<'_, S>,
         guard: &Guard<'_>,
-    ) -> Result<Option<Packed<S::Value>>, Restart> {
+    ) -> Result<Option<PackedValue<S>>, Restart> {
         let place = self.descend(&Position::At(*probe), guard)?;
         look_into(place.node, place.version, probe).or_else(|Restart| look_again(&place, probe))
     }
@@ -260,7 +260,7 @@ impl<S: Spec> Tree<S> {
     ) {
         self.settle_now(held.leaf);
         let key = StoredKey::new(key, head);
-        let value = Packed::new(value);
+        let value = PackedValue::new(value);
         held.leaf.insert(at, Entry { key, value });
         held.leaf.note_insertion(at);
         drop(held.lock);
@@ -305,7 +305,7 @@ impl<S: Spec> Tree<S> {
         self.settle_now(held.leaf);
         let slot = &held.leaf.values()[at];
         let old = slot.load();
-        slot.store(Packed::new(value));
+        slot.store(PackedValue::new(value));
         drop(held.lock);
         // SAFETY: this thread alone has just unlinked the value, and keeps no reference to it. A
         // thread that comes to the leaf from now on restarts or sees the new value.
@@ -320,7 +320,7 @@ pub(super) fn look_into<S: Spec>(
     leaf: LeafRef<'_, S>,
     version: Version,
     probe: &SearchKey<'_, S>,
-) -> Result<Option<Packed<S::Value>>, Restart> {
+) -> Result<Option<PackedValue<S>>, Restart> {
     let aim = leaf.aim(probe);
     // The values arrive while the heads are compared.
     leaf.prefetch_slots(aim.segment);
@@ -335,7 +335,7 @@ pub(super) fn look_into<S: Spec>(
 fn look_again<S: Spec>(
     place: &LeafPlace<'_, S>,
     probe: &SearchKey<'_, S>,
-) -> Result<Option<Packed<S::Value>>, Restart> {
+) -> Result<Option<PackedValue<S>>, Restart> {
     let leaf = place.node;
     if place.parent.is_none() {
         // It was the root, and `moves` does not say whether it still is.

@@ -213,10 +213,21 @@ impl<S: Spec> Tree<S> {
         direction: Direction,
     ) -> Option<(S::Key, S::Value)> {
         let guard = self.collector.pin();
-        let mut entry = None;
-        self.collect(&SearchRange::new(range), direction, 1, &mut entry, &guard);
+        let entry = self.first_of(&SearchRange::new(range), direction, &guard);
         // SAFETY: the entry was read and validated while the thread was pinned.
-        entry.map(|entry: Entry<S>| unsafe { entry.to_pair() })
+        entry.map(|entry| unsafe { entry.to_pair() })
+    }
+
+    /// The first entry of a range in a direction.
+    pub(super) fn first_of(
+        &self,
+        bounds: &SearchRange<'_, S>,
+        direction: Direction,
+        guard: &Guard<'_>,
+    ) -> Option<Entry<S>> {
+        let mut entry = None;
+        self.collect(bounds, direction, 1, &mut entry, guard);
+        entry
     }
 
     /// Puts the first `limit` entries of a range into `sink`, all as of one moment.

@@ -4,7 +4,7 @@ use super::layout::Plan;
 use super::node::{Kind, LeafRef};
 use super::tree::{Position, Tree};
 use crate::contract::Shape;
-use crate::kit::{Packed, SearchKey, Spec, StoredKey};
+use crate::kit::{PackedValue, SearchKey, Spec, StoredKey};
 use crate::transactional::{Adapted, Part};
 use std::ops::ControlFlow;
 use tremula_sync::Restart;
@@ -38,7 +38,7 @@ impl<S: Spec> Tree<S> {
         // A separator stands between each leaf and the next, in some inner node.
         let separators = leaves - 1;
         let bytes = (leaves + inner_nodes) * const { Plan::of::<S>().layout.size() } as u64
-            + entries * (key + Packed::<S::Value>::bytes_beside()) as u64
+            + entries * (key + PackedValue::<S>::bytes_beside()) as u64
             + separators * key as u64
             + size_of::<Self>() as u64;
         let guard = self.collector.pin();

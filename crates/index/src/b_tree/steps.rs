@@ -17,7 +17,7 @@ use super::scan::{Span, unlock_unchanged};
 use super::split::place_of_split;
 use super::tree::{Parent, Position, Tree};
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{Packed, SearchKey, SearchRange, Spec, StoredKey, prefetch};
+use crate::kit::{PackedValue, SearchKey, SearchRange, Spec, StoredKey, prefetch};
 use crate::transactional::{Change, HeldParts, ShownParts};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -82,20 +82,20 @@ impl Single {
 pub(super) struct Taken<S: Spec> {
     /// The key, if it was removed together with its value.
     key: Option<StoredKey<S>>,
-    value: Packed<S::Value>,
+    value: PackedValue<S>,
 }
 
 impl<S: Spec> Taken<S> {
     /// Whether it has memory of its own.
     fn owns(&self) -> bool {
-        !Packed::<S::Value>::is_word() || self.key.is_some() && StoredKey::<S>::owns()
+        !PackedValue::<S>::is_word() || self.key.is_some() && StoredKey::<S>::owns()
     }
 
     /// Frees value and key.
     ///
     /// # Safety
     ///
-    /// As for [`StoredKey::free`] and [`Packed::take`].
+    /// As for [`StoredKey::free`] and [`PackedValue::take`].
     unsafe fn free(self) {
         match self.key {
             // SAFETY: passed on to the caller.
@@ -353,7 +353,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
                 let leaf = self.leaves[single.held].span.leaf;
                 single.at = find_in(leaf, &SearchKey::with_head(key, single.head));
                 if let Ok(at) = single.at
-                    && !Packed::<S::Value>::is_word()
+                    && !PackedValue::<S>::is_word()
                 {
                     prefetch(leaf.values()[at].load().word());
                 }
@@ -614,7 +614,7 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
         value: &mut Option<S::Value>,
     ) -> Option<Change<Taken<S>, ()>> {
         let place = self.search(Some(within), key.as_ref()?)?;
-        let value = Packed::new(value.take()?);
+        let value = PackedValue::new(value.take()?);
         let old = self.store(place, key, Taken { key: None, value });
         Some(old.map_or(Change::Added(()), Change::Took))
     }

@@ -1,5 +1,6 @@
 //! The tree itself: its root, its ends and its counts, and how it is freed.
 
+use super::finger::Era;
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use super::snapshots::Snapshots;
 use crate::kit::{self, SearchKey, Spec};
@@ -19,6 +20,7 @@ pub(super) struct Tree<S> {
     pub(super) counters: CachePadded<Counters>,
     pub(super) collector: Collector,
     pub(super) snapshots: Snapshots,
+    pub(super) era: CachePadded<Era>,
     /// Frees the tree below its root. Stored, so that the type needs no bounds on keys and values.
     free: unsafe fn(NonNull<Header>),
     owns: PhantomData<fn(S) -> S>,
@@ -129,6 +131,7 @@ impl<S: Spec> Tree<S> {
             counters: CachePadded::new(Counters::default()),
             collector: Collector::new(),
             snapshots: Snapshots::new(),
+            era: CachePadded::new(Era::begin()),
             free: free_root::<S>,
             owns: PhantomData,
         }

@@ -2,7 +2,7 @@
 
 use super::ByteKey;
 use crate::form::{Form, Sought};
-use crate::kit::Packed;
+use crate::kit::{InPlace, Packed};
 use std::marker::PhantomData;
 use std::mem::needs_drop;
 
@@ -56,6 +56,13 @@ pub trait KeyHead<K>: Send + Sync + 'static {
         Self::IS_KEY
     }
 
+    /// Whether [`key`](Self::key) gives the key of each head that
+    /// [is only of one](Self::is_only_of_one). The index then need not keep such a key beside its
+    /// head; it makes the key anew to show it, and never drops what it has made. Such a key must
+    /// have nothing to drop.
+    #[doc(hidden)]
+    const SOME_ARE_KEYS: bool = false;
+
     /// Whether these heads are made for keys of this type. If not, no method is called.
     #[doc(hidden)]
     #[inline]
@@ -76,6 +83,14 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     #[doc(hidden)]
     fn head_of_bytes(bytes: Option<&[u8]>) -> Option<u64> {
         let _ = bytes;
+        None
+    }
+
+    /// How values of this type are kept in a word of a node without a box ([`InPlace`]); `None` if
+    /// they are not.
+    #[doc(hidden)]
+    #[inline]
+    fn in_place<V: 'static>() -> Option<InPlace<V>> {
         None
     }
 

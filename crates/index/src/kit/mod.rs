@@ -9,6 +9,7 @@
 //! | [`NodeRef`]: a reference to a node | `node_ref` |
 //! | [`StoredKey`], [`OwnedKey`]: a key as it is in a node | `stored_key` |
 //! | [`Packed`], [`Slot`], [`OwnedValue`]: a value as it is in a node | `packed` |
+//! | [`InPlace`], [`PackedValue`]: values that share one pointer, kept without a box | `in_place` |
 //! | `Heads`, [`count_below`]: the heads of a node, and how they are searched | `heads` |
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
 //! | `prefetch`, `apart`, `on_unwind` | `prefetch`, `apart`, `unwind` |
@@ -20,6 +21,7 @@ mod apart;
 pub(crate) mod bytes;
 mod heads;
 mod huge_pages;
+mod in_place;
 mod node_ref;
 mod packed;
 mod position;
@@ -37,6 +39,7 @@ pub(crate) use apart::apart;
 pub use heads::{GROUP, STRIDE, count_below};
 pub(crate) use heads::{Heads, close, open};
 pub(crate) use huge_pages::{HUGE_PAGE, HugePage};
+pub use in_place::{InPlace, IsOneWord, OneWord, PackedValue, ValueSlot};
 pub use node_ref::NodeRef;
 pub use packed::{OwnedValue, Packed, Retire, Slot};
 pub use position::Position;

@@ -23,7 +23,7 @@ pub const UNKNOWN_HEAD: u64 = u64::MAX;
 pub struct StoredKey<S: Spec> {
     /// The head, or [`UNKNOWN_HEAD`].
     pub head: u64,
-    /// Null if the head is the key.
+    /// Null if the head is the key, or determines it ([`KeyHead::SOME_ARE_KEYS`]).
     pub word: *mut (),
     of: PhantomData<S>,
 }
@@ -39,11 +39,12 @@ impl<S: Spec> StoredKey<S> {
         }
     }
 
-    /// Stores a key whose head is `head`. May allocate, unless the head is the key. In that case
-    /// dropping the key does nothing ([`Spec::HEAD_IS_KEY`]), so the caller may hold a lock.
+    /// Stores a key whose head is `head`. May allocate, unless the head determines the key. In that
+    /// case dropping the key does nothing ([`Spec::HEAD_IS_KEY`], [`KeyHead::SOME_ARE_KEYS`]), so
+    /// the caller may hold a lock.
     #[inline]
     pub fn new(key: S::Key, head: u64) -> Self {
-        let word = if S::HEAD_IS_KEY {
+        let word = if is_in_head::<S>(head) {
             ptr::null_mut()
         } else {
             pack_key::<S::Key, S::Head>(key)
@@ -53,7 +54,7 @@ impl<S: Spec> StoredKey<S> {
 
     /// Stores a copy of a key.
     pub fn copy_of(key: &SearchKey<'_, S>) -> Self {
-        let word = if S::HEAD_IS_KEY {
+        let word = if is_in_head::<S>(key.head) {
             ptr::null_mut()
         } else {
             pack_key::<S::Key, S::Head>(key.key.key().clone())
@@ -70,10 +71,11 @@ impl<S: Spec> StoredKey<S> {
     /// unlinked.
     #[inline]
     pub unsafe fn with<R>(self, read: impl FnOnce(&S::Key) -> R) -> R {
-        if S::HEAD_IS_KEY {
-            read(&key_of_head::<S>(self.head))
+        if self.is_in_head() {
+            // It is not dropped: a key that its head determines has nothing to drop.
+            read(&ManuallyDrop::new(key_of_head::<S>(self.head)))
         } else {
-            // SAFETY: passed on to the caller.
+            // SAFETY: passed on to the caller; the word is not null, so it came from `pack_key`.
             unsafe { with_packed_key::<S::Key, S::Head, R>(self.head, self.word, read) }
         }
     }
@@ -109,7 +111,7 @@ impl<S: Spec> StoredKey<S> {
     /// As for [`with`](Self::with).
     #[inline]
     pub unsafe fn to_key(self) -> S::Key {
-        if S::HEAD_IS_KEY {
+        if self.is_in_head() {
             key_of_head::<S>(self.head)
         } else {
             // SAFETY: passed on to the caller.
@@ -123,7 +125,7 @@ impl<S: Spec> StoredKey<S> {
     ///
     /// As for [`with`](Self::with).
     pub unsafe fn duplicate(self) -> Self {
-        if S::HEAD_IS_KEY {
+        if self.is_in_head() {
             return self;
         }
         // SAFETY: passed on to the caller.
@@ -145,6 +147,12 @@ impl<S: Spec> StoredKey<S> {
         }
         // SAFETY: passed on to the caller.
         unsafe { self.with(|key| other.with(|other| key.cmp(other))) }
+    }
+
+    /// Whether the head determines the key, and no word leads to it.
+    #[inline(always)]
+    fn is_in_head(self) -> bool {
+        S::HEAD_IS_KEY || some_are_in_heads::<S>() && self.word.is_null()
     }
 
     /// Whether both are the same stored key, not merely equal keys. Runs no user code.
@@ -169,7 +177,7 @@ impl<S: Spec> StoredKey<S> {
     /// on can reach it, and it is retired once.
     #[inline]
     pub unsafe fn retire(self, guard: &impl Retire) {
-        if Self::owns() {
+        if Self::owns() && !self.is_in_head() {
             let word = self.word;
             // SAFETY: the key is freed only here, when every thread that could reach it has
             // unpinned. `Key: Send + 'static`, so any thread may drop it at any time.
@@ -185,7 +193,7 @@ impl<S: Spec> StoredKey<S> {
     pub unsafe fn take(self) -> S::Key {
         // SAFETY: passed on to the caller.
         unsafe {
-            if S::HEAD_IS_KEY || S::Head::OWN_PACKING.is_some() {
+            if self.is_in_head() || S::Head::OWN_PACKING.is_some() {
                 let key = self.to_key();
                 self.free();
                 key
@@ -202,7 +210,7 @@ impl<S: Spec> StoredKey<S> {
     /// As for [`with`](Self::with); and no thread uses this stored key from now on.
     #[inline]
     pub unsafe fn free(self) {
-        if Self::owns() {
+        if Self::owns() && !self.is_in_head() {
             // SAFETY: passed on to the caller.
             unsafe { free_packed_key::<S::Key, S::Head>(self.word) };
         }
@@ -224,6 +232,20 @@ impl<S: Spec> StoredKey<S> {
             bytes_beside_packed_key::<S::Key, S::Head>()
         }
     }
+}
+
+/// Whether a node keeps the keys that their heads determine without a word.
+#[inline(always)]
+const fn some_are_in_heads<S: Spec>() -> bool {
+    S::Head::SOME_ARE_KEYS && S::Head::OWN_PACKING.is_none()
+}
+
+/// Whether the key with this head is kept without a word. Whatever `S::Head` says of the head at
+/// other times, the word then says it: no other key has a word that is null, except a key that is
+/// a word by itself, of which nothing is freed.
+#[inline(always)]
+fn is_in_head<S: Spec>(head: u64) -> bool {
+    S::HEAD_IS_KEY || some_are_in_heads::<S>() && S::Head::is_only_of_one(head)
 }
 
 /// A stored key that is in no node yet. Dropping it frees it.

@@ -4,7 +4,7 @@
 //! Nodes hold four entries here, and three separators. The readers are the spawned threads, because
 //! the checker would not explore everything for a thread that reads before it writes.
 
-use tremula_index::{KeyRange, OlcBTree, OrderedIndex};
+use tremula_index::{Direction, KeyRange, OlcBTree, OrderedIndex};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
 
@@ -100,6 +100,33 @@ fn a_reader_finds_everything_while_leaves_merge_and_the_root_shrinks() {
             reader.join().unwrap();
             assert_eq!(figure(&tree, "merges"), 1);
             assert_eq!(keys(&tree), [30, 40]);
+        },
+    );
+}
+
+#[test]
+fn a_step_goes_on_from_its_leaf_while_that_is_merged() {
+    check(
+        "a_step_goes_on_from_its_leaf_while_that_is_merged",
+        2,
+        || {
+            let tree = two_leaves();
+            tree.remove(&10);
+            let other = Arc::clone(&tree);
+            let reader = thread::spawn(move || {
+                let step = |key, direction| {
+                    let mut found = None;
+                    other.step_with(&key, direction, &mut |key, _| found = Some(*key));
+                    found
+                };
+                // The second step begins in the leaf of the first, which may be gone.
+                assert_eq!(step(30, Direction::Ascending), Some(40));
+                assert_eq!(step(40, Direction::Descending), Some(30));
+            });
+            // The left leaf becomes empty and takes over the right one.
+            tree.remove(&20);
+            reader.join().unwrap();
+            assert_eq!(figure(&tree, "merges"), 1);
         },
     );
 }

@@ -6,5 +6,6 @@ mod aspen;
 mod aspen_hot;
 mod b_tree;
 mod ca_tree;
+mod hash_index;
 mod lfca_tree;
 mod masstree;

@@ -87,6 +87,18 @@ pub(crate) fn model<K: Key, V: Value, I: kit::Implementation<K, V>>(make: impl F
     }
 }
 
+/// The entry behind a key, as a step shows it.
+fn step<K: Key, V: Value>(
+    index: &dyn OrderedIndex<K, V>,
+    key: &K,
+    direction: Direction,
+) -> Option<(K, V)> {
+    let mut found = None;
+    let read = &mut |key: &K, value: &V| found = Some((key.clone(), value.clone()));
+    assert_eq!(index.step_with(key, direction, read), found.is_some());
+    found
+}
+
 /// Applies `operation` to index and model, and compares the results.
 fn apply<K: Key, V: Value>(
     index: &dyn OrderedIndex<K, V>,
@@ -147,12 +159,14 @@ fn apply<K: Key, V: Value>(
                 .next();
             let wanted = wanted.map(|(k, v)| (k.clone(), v.clone()));
             assert_eq!(index.next(&key), wanted);
+            assert_eq!(step(index, &key, Direction::Ascending), wanted);
         }
         Operation::Prev(key) => {
             let key = K::make(*key);
             let wanted = model.range(..&key).next_back();
             let wanted = wanted.map(|(k, v)| (k.clone(), v.clone()));
             assert_eq!(index.prev(&key), wanted);
+            assert_eq!(step(index, &key, Direction::Descending), wanted);
         }
         Operation::PopFirst => assert_eq!(index.pop_first(), model.pop_first()),
         Operation::PopLast => assert_eq!(index.pop_last(), model.pop_last()),

@@ -61,9 +61,11 @@
 //!
 //! # Bytes
 //!
-//! In the structure, a row takes one word beside its key; the key takes 16 bytes, and 8 for its
-//! head or hash. A row `{Key}` whose key is a number, an atom, a binary or an identifier takes
-//! nothing else, because the key determines the row. In a bag each row takes 56 bytes more.
+//! In the structure of an `ordered_set`, a row takes three words: its head, its key and what is
+//! kept of it; in tables of other types it takes four. A key that is no integer, or an integer of
+//! more than 55 bits (62 in other types), takes 16 bytes besides. A row `{Key}` whose key is a
+//! number, an atom, a binary or an identifier takes nothing else, because the key determines the
+//! row. In a bag each row takes 56 bytes more.
 //!
 //! [`MatchSpec`]: crate::MatchSpec
 //! [`MatchSpec::compile`]: crate::MatchSpec::compile
@@ -300,12 +302,7 @@ fn open_store(options: &Options) -> Result<Box<dyn Store>> {
             Some(engine) => refuse(engine, "only an ordered_set is on an ordered engine"),
         };
     }
-    let default = if concurrent {
-        Engine::CaTree
-    } else {
-        Engine::Locked
-    };
-    let engine = options.engine.unwrap_or(default.into());
+    let engine = options.engine.unwrap_or(Engine::Aspen.into());
     match engine.open() {
         Some(store) => Ok(store),
         None => refuse(

@@ -363,12 +363,13 @@ impl Shared {
     /// What is kept under a key. Does not check the caller.
     #[inline]
     pub(super) fn kept(&self, key: &Term) -> std::result::Result<Option<Kept>, Deleted> {
+        let mut found = None;
         self.gate.read(|| {
-            let mut found = None;
+            found = None;
             let read = &mut |kept: &Kept| found = Some(kept.clone());
             self.store.get_with(key, read);
-            found
-        })
+        })?;
+        Ok(found)
     }
 
     /// Removes the rows of an interval of keys of an `ordered_set`, and returns how many. The

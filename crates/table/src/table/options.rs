@@ -37,7 +37,7 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WriteConcurrency {
-    /// One lock: the least memory.
+    /// For one writer at a time: all writers of a `set` or a bag take one lock, which saves memory.
     #[default]
     Off,
     /// A structure for concurrent writers.
@@ -102,7 +102,7 @@ pub struct Options {
     pub decentralized_counters: Option<bool>,
     /// Whether long rows are kept compressed.
     pub compressed: bool,
-    /// The engine of an `ordered_set`. `None`: `ca_tree` with `write_concurrency`, else `locked`.
+    /// The engine of an `ordered_set`. `None`: `aspen`, whose readers take no lock.
     pub engine: Option<TableEngine>,
 }
 

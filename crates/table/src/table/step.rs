@@ -99,21 +99,30 @@ impl Table {
         let shared = &*self.shared;
         let is_ordered = shared.options.kind == Kind::OrderedSet;
         let needs_key = !is_ordered && (is_end(key) || !shared.fixations.is_fixed());
-        let found = self.read(function, || {
+        // Outside, so that what is found is moved once: a move of a term that was just written in
+        // parts waits until the parts are in the cache.
+        let mut found = None;
+        let is_refused = self.read(function, || {
+            found = None;
             let is_refused = if needs_key {
                 !shared.store.has(key)
             } else {
                 is_ordered && is_end(key)
             };
-            if is_refused {
-                return None;
+            if !is_refused {
+                let read = &mut |key: &Term, kept: &Kept| found = Some(read(self, key, kept));
+                shared.store.step_with(key, direction, read);
             }
-            let mut found = None;
-            let read = &mut |key: &Term, kept: &Kept| found = Some(read(self, key, kept));
-            shared.store.step_with(key, direction, read);
-            Some(found)
+            is_refused
         })?;
-        found.ok_or_else(|| BadArgument::new(function, 2, Problem::KeyNotFound(key.clone())))
+        if is_refused {
+            return Err(BadArgument::new(
+                function,
+                2,
+                Problem::KeyNotFound(key.clone()),
+            ));
+        }
+        Ok(found)
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use triomphe::{Arc, ThinArc};
 /// Bytes on the heap and depth, in one word: the low [`DEPTH_BITS`](Self::DEPTH_BITS) bits are the
 /// depth, the others the bytes. Both stay at the greatest value that they can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extent(u64);
+pub(crate) struct Extent(u64);
 
 impl Extent {
     /// 16 million levels, and a terabyte in the other bits.
@@ -43,10 +43,10 @@ impl Extent {
 
 /// Terms that belong together in one allocation, shared by clones: the elements of a tuple, the
 /// entries of a map, a chunk of a list.
-pub(super) type Shared<H, T> = ThinArc<WithExtent<H>, T>;
+pub(crate) type Shared<H, T> = ThinArc<WithExtent<H>, T>;
 
 /// What stands before the elements: the extent of all, and for a list its tail.
-pub(super) struct WithExtent<H> {
+pub(crate) struct WithExtent<H> {
     pub(super) extent: Extent,
     pub(super) more: H,
 }

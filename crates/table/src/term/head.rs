@@ -43,10 +43,55 @@ impl KeyHead<Term> for TermHead {
         bits.word
     }
 
+    const SOME_ARE_KEYS: bool = true;
+
+    /// Whether it is the head of an integer of up to 55 bits, which only that integer and the equal
+    /// float have.
     #[inline]
-    fn key(_: u64) -> Option<Term> {
-        None
+    fn is_only_of_one(head: u64) -> bool {
+        short_integer(head).is_some()
     }
+
+    #[inline]
+    fn key(head: u64) -> Option<Term> {
+        short_integer(head).map(Term::Integer)
+    }
+}
+
+/// The integer of up to 55 bits that has this head, if one has.
+#[inline]
+pub(crate) const fn short_integer(head: u64) -> Option<i64> {
+    const SIGN: u32 = 2;
+    const LENGTH: u32 = 6;
+    let is_negative = match head >> (u64::BITS - SIGN) {
+        0b00 => true,
+        0b01 => false,
+        _ => return None,
+    };
+    let written = head << SIGN;
+    let written = if is_negative { !written } else { written };
+    let length = (written >> (u64::BITS - LENGTH)) as u32;
+    if length > SHORT_INTEGER || is_negative && length == 0 {
+        return None;
+    }
+    // Behind the length follow the digits without the leading one, a zero bit, for there is no
+    // fractional part, and nothing: the remaining bits are not inverted.
+    let digits = length.saturating_sub(1);
+    let left = u64::BITS - SIGN - LENGTH - digits - 1;
+    let magnitude = if length == 0 {
+        0
+    } else {
+        1 << digits | (written << LENGTH >> 1) >> (u64::BITS - 1 - digits)
+    };
+    let has_part = written >> (SIGN + left) & 1 == 1;
+    if has_part || head & ((1 << left) - 1) != 0 {
+        return None;
+    }
+    Some(if is_negative {
+        -(magnitude as i64)
+    } else {
+        magnitude as i64
+    })
 }
 
 /// The head of a position before or behind all keys with a common beginning: the beginning is
@@ -109,6 +154,9 @@ mod prefix {
 
 /// Tuples of this size or more take 16 more bits.
 const LONG_TUPLE: usize = 7;
+
+/// The greatest bit length of an integer whose head leaves at least one bit unused.
+const SHORT_INTEGER: u32 = 55;
 
 /// Whole parts of this bit length or more have their length written out in 32 bits.
 const LONG_NUMBER: u64 = 63;
@@ -400,6 +448,29 @@ mod tests {
         ];
         for pair in ascending.windows(2) {
             assert!(head(pair[0]) < head(pair[1]), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn heads_of_short_integers_give_them_back_and_no_others_do() {
+        let powers = (0..63).flat_map(|power| [1_i64 << power, (1 << power) - 1, (1 << power) + 1]);
+        for integer in powers.flat_map(|integer| [integer, -integer]) {
+            let head = TermHead::head(&Term::Integer(integer));
+            let is_short = integer.unsigned_abs() < 1 << SHORT_INTEGER;
+            assert_eq!(
+                short_integer(head),
+                is_short.then_some(integer),
+                "{integer}"
+            );
+            if is_short {
+                assert_eq!(short_integer(head - 1), None, "below {integer}");
+                assert_eq!(short_integer(head | 1), None, "above {integer}");
+            }
+        }
+        for other in [
+            "0.5", "-0.5", "7.5", "-7.5", "5.0e-324", "1.0e300", "a", "{1}", "[]", "<<>>",
+        ] {
+            assert_eq!(short_integer(head(other)), None, "{other}");
         }
     }
 

@@ -78,8 +78,8 @@ pub use etf::{DecodeError, DecodeProblem, TooLarge};
 pub use exact::Exact;
 pub use float::{Float, NotFinite};
 pub use fun::{Export, Fun, FunKind, LocalFun};
-pub(crate) use head::Prefix;
 pub use head::TermHead;
+pub(crate) use head::{Prefix, short_integer};
 pub use integer::BigInteger;
 pub use limits::Limits;
 pub use list::{Elements, List};
@@ -88,6 +88,7 @@ pub(crate) use map::pairs;
 pub use opaque::{Pid, Port, Reference};
 pub use text::{ParseError, ParseProblem};
 pub use tuple::Tuple;
+pub(crate) use tuple::TupleWord;
 
 /// A value of Erlang.
 ///
@@ -107,7 +108,6 @@ pub use tuple::Tuple;
 /// assert!(!Term::from(1).is_identical(&Term::try_from(1.0)?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
 pub enum Term {
     /// An integer of 64 bits.
     Integer(i64),
@@ -154,7 +154,39 @@ enum Kind {
     Bitstring,
 }
 
+impl Clone for Term {
+    #[inline]
+    fn clone(&self) -> Self {
+        // Most keys are these. Copied here, they stay in registers.
+        match self {
+            Self::Integer(value) => Self::Integer(*value),
+            Self::Float(value) => Self::Float(*value),
+            Self::Atom(value) => Self::Atom(*value),
+            shared => shared.share(),
+        }
+    }
+}
+
 impl Term {
+    /// A copy that shares what the term points to.
+    #[inline(never)]
+    fn share(&self) -> Self {
+        match self {
+            Self::Integer(value) => Self::Integer(*value),
+            Self::BigInteger(value) => Self::BigInteger(value.clone()),
+            Self::Float(value) => Self::Float(*value),
+            Self::Atom(value) => Self::Atom(*value),
+            Self::Reference(value) => Self::Reference(value.clone()),
+            Self::Fun(value) => Self::Fun(value.clone()),
+            Self::Port(value) => Self::Port(value.clone()),
+            Self::Pid(value) => Self::Pid(value.clone()),
+            Self::Tuple(value) => Self::Tuple(value.clone()),
+            Self::Map(value) => Self::Map(value.clone()),
+            Self::List(value) => Self::List(value.clone()),
+            Self::Bitstring(value) => Self::Bitstring(value.clone()),
+        }
+    }
+
     /// The empty list, `[]`.
     pub const NIL: Self = Self::List(List::EMPTY);
 

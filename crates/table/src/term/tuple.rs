@@ -21,8 +21,11 @@ use std::ops::Deref;
 #[derive(Clone, Default)]
 pub struct Tuple(
     /// `None` if it has no elements.
-    Option<Shared<(), Term>>,
+    TupleWord,
 );
+
+/// What a tuple is as a Rust value.
+pub(crate) type TupleWord = Option<Shared<(), Term>>;
 
 impl Tuple {
     /// A tuple of these elements.
@@ -40,6 +43,12 @@ impl Tuple {
     #[must_use]
     pub fn elements(&self) -> &[Term] {
         self.0.as_ref().map_or(&[], |elements| &elements.slice)
+    }
+
+    /// The whole of it.
+    #[inline]
+    pub(crate) const fn word(&self) -> &TupleWord {
+        &self.0
     }
 
     pub(super) fn extent(&self) -> Extent {

@@ -11,6 +11,7 @@ mod index_aspen;
 mod index_b_tree;
 mod index_ca_tree;
 mod index_common;
+mod index_hash;
 mod index_keys;
 mod index_lfca_tree;
 mod index_masstree;
@@ -95,6 +96,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
+        index_hash::MUTANTS,
         index_keys::MUTANTS,
         papers_bw_tree::MUTANTS,
         papers_series::MUTANTS,

@@ -29,8 +29,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "effect_before_the_lock",
         file: "crates/table/src/table/store/hashed.rs",
-        original: "        let mut shard = self.write(hash);\n        note.put(&key, &kept);",
-        replacement: "        note.put(&key, &kept);\n        let mut shard = self.write(hash);",
+        original: "        self.change(key, |key, _| {\n            note.put(key, &kept);\n",
+        replacement: "        note.put(&key, &kept);\n        self.change(key, |_, _| {\n",
         why: "A row's effect gets its number before the lock is held, and another thread's row comes in between.",
         checker: ORDER,
         hangs: false,
@@ -65,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "effect_of_the_row_before",
         file: "crates/table/src/table/store/hashed.rs",
-        original: "note.decided(&key, true, &decision);",
-        replacement: "note.decided(&key, true, &Decision::Put(slot.kept.clone()));",
+        original: "note.decided(key, kept.is_some(), &decision);",
+        replacement: "match kept {\n                Some(kept) => note.decided(key, true, &Decision::Put(kept.clone())),\n                None => note.decided(key, false, &decision),\n            }",
         why: "A counter's effect is the row as it was before it was counted up.",
         checker: AGAIN,
         hangs: false,
@@ -137,8 +137,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "histories_over_kills_know_counters_of_before",
         file: "crates/table/src/table/store/hashed.rs",
-        original: "note.decided(&key, true, &decision);",
-        replacement: "note.decided(&key, true, &Decision::Put(slot.kept.clone()));",
+        original: "note.decided(key, kept.is_some(), &decision);",
+        replacement: "match kept {\n                Some(kept) => note.decided(key, true, &Decision::Put(kept.clone())),\n                None => note.decided(key, false, &decision),\n            }",
         why: "After a kill a counter of a set is where it was before it was counted up.",
         checker: KILLS,
         hangs: false,

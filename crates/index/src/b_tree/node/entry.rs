@@ -1,6 +1,6 @@
 //! Entries as they are in a leaf.
 
-use crate::kit::{Packed, Spec, StoredKey, on_unwind};
+use crate::kit::{PackedValue, Spec, StoredKey, on_unwind};
 use std::mem::needs_drop;
 use tremula_sync::reclaim::Guard;
 
@@ -8,8 +8,7 @@ use tremula_sync::reclaim::Guard;
 #[derive(Clone, Copy)]
 pub(in crate::b_tree) struct Entry<S: Spec> {
     pub(in crate::b_tree) key: StoredKey<S>,
-    // Spelled out, so that `derive` does not ask for values that are `Copy`.
-    pub(in crate::b_tree) value: Packed<<S as Spec>::Value>,
+    pub(in crate::b_tree) value: PackedValue<S>,
 }
 
 impl<S: Spec> Entry<S> {
@@ -17,7 +16,7 @@ impl<S: Spec> Entry<S> {
     ///
     /// # Safety
     ///
-    /// As for [`StoredKey::with`] and [`Packed::with`].
+    /// As for [`StoredKey::with`] and [`PackedValue::with`].
     #[inline]
     pub(in crate::b_tree) unsafe fn to_pair(self) -> (S::Key, S::Value) {
         // SAFETY: passed on to the caller.
@@ -29,7 +28,7 @@ impl<S: Spec> Entry<S> {
     ///
     /// # Safety
     ///
-    /// As for [`StoredKey::retire`] and [`Packed::hand_out`].
+    /// As for [`StoredKey::retire`] and [`PackedValue::hand_out`].
     pub(in crate::b_tree) unsafe fn hand_out(self, guard: &Guard<'_>) -> (S::Key, S::Value) {
         let has_drop = needs_drop::<S::Key>() || needs_drop::<S::Value>();
         // SAFETY: passed on to the caller. What is retired lives as long as this guard.
@@ -47,7 +46,7 @@ impl<S: Spec> Entry<S> {
     ///
     /// # Safety
     ///
-    /// As for [`StoredKey::retire`] and [`Packed::retire`].
+    /// As for [`StoredKey::retire`] and [`PackedValue::retire`].
     pub(in crate::b_tree) unsafe fn retire(self, guard: &Guard<'_>) {
         // SAFETY: passed on to the caller.
         unsafe {
@@ -60,7 +59,7 @@ impl<S: Spec> Entry<S> {
     ///
     /// # Safety
     ///
-    /// As for [`StoredKey::free`] and [`Packed::take`].
+    /// As for [`StoredKey::free`] and [`PackedValue::take`].
     pub(in crate::b_tree) unsafe fn free(self) {
         // SAFETY: passed on to the caller.
         let free_key = || unsafe { self.key.free() };

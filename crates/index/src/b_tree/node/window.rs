@@ -149,7 +149,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
 
     /// The head that a key has here, or would have.
     #[inline(always)]
-    pub(super) fn head_of_probe(self, probe: &SearchKey<'_, S>) -> u64 {
+    pub(in crate::b_tree) fn head_of_probe(self, probe: &SearchKey<'_, S>) -> u64 {
         let Some(plain) = (const { S::Head::PLAIN_BYTES }) else {
             return probe.head;
         };

@@ -2,7 +2,7 @@
 
 use super::stream::{Piece, Relation, Stream, compare, term_of};
 use crate::term::traits::compared;
-use crate::term::{Prefix, Term};
+use crate::term::{Prefix, Term, short_integer};
 use std::cmp::Ordering;
 use std::fmt;
 use triomphe::Arc;
@@ -110,9 +110,13 @@ impl KeyBound {
                 }
             }
         }
+        let (least, greatest) = (prefix.least_head(), prefix.greatest_head());
+        // An index takes a bound with the head of a short integer for this integer itself. Such a
+        // head is even, and no other key has the heads beside it that this gives.
+        let is_whole = least == greatest && short_integer(least).is_some();
         match self.side {
-            Side::Before => prefix.least_head(),
-            Side::Behind => prefix.greatest_head(),
+            Side::Before => least - u64::from(is_whole),
+            Side::Behind => greatest | u64::from(is_whole),
         }
     }
 

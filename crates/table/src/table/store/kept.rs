@@ -1,7 +1,8 @@
 //! What a store keeps under a key: rows, packed into one word.
 
 use crate::match_spec::Matcher;
-use crate::term::{Limits, Term, Tuple};
+use crate::term::{Limits, Term, Tuple, TupleWord};
+use tremula_index::kit::IsOneWord;
 use tremula_sync::atomic::{AtomicBool, Ordering};
 
 /// What is kept under one key, in eight bytes: a row, or in a bag all rows with the key.
@@ -270,6 +271,16 @@ impl Layout {
             }
             other => unreachable!("a compressed row expands to a row, not to {other:?}"),
         }
+    }
+}
+
+/// An index may keep it in its nodes, without a box.
+impl IsOneWord for Kept {
+    type Word = TupleWord;
+
+    #[inline]
+    fn word(&self) -> &TupleWord {
+        self.0.word()
     }
 }
 

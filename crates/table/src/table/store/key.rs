@@ -1,9 +1,11 @@
 //! The keys of the ordered engines.
 
+use super::Kept;
 use crate::match_spec::KeyBound;
 use crate::term::{Term, TermHead};
 use std::cmp::Ordering;
 use tremula_index::key::KeyHead;
+use tremula_index::kit::InPlace;
 
 /// A key of an ordered engine: a term, or a bound of a search. The engines keep its head beside it
 /// ([`KeptHead`]), so that most comparisons do not touch it.
@@ -83,8 +85,20 @@ impl KeyHead<OrderedKey> for KeptHead {
         }
     }
 
+    const SOME_ARE_KEYS: bool = true;
+
     #[inline]
-    fn key(_: u64) -> Option<OrderedKey> {
-        None
+    fn is_only_of_one(head: u64) -> bool {
+        TermHead::is_only_of_one(head)
+    }
+
+    #[inline]
+    fn key(head: u64) -> Option<OrderedKey> {
+        TermHead::key(head).map(OrderedKey::Key)
+    }
+
+    #[inline]
+    fn in_place<V: 'static>() -> Option<InPlace<V>> {
+        InPlace::of::<Kept>()
     }
 }
