@@ -128,7 +128,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-    /// Takes entries out of a hot leaf, so many as fill leaves, and puts them in order in new ones.
+    /// Takes entries out of a hot leaf, as many as fill leaves, and puts them in order in new ones.
     fn drain(&self, whole: Whole<'_>) {
         count(&self.counters.drains);
         let Keys { first: low, last } = whole.keys();
@@ -137,7 +137,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let leaf = self.leaves.get(id);
         let mut entries = whole.entries(Keys::ALL);
         let all = entries.len();
-        // There are at least so many as `NEAR_END`, since a bucket is full.
+        // There are at least as many as `NEAR_END`, since a bucket is full.
         let most = all - NEAR_END / 2;
         let most = if most < Self::DRAINED {
             most

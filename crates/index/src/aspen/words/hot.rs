@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   leaf: locked, and left so ──> table: keys from … to …
-//!                                   bucket  lock  how many, by whom  key value  key value …
+//!                                   bucket  lock  count, writers  key value  key value …
 //!                                   bucket  lock  …
 //! ```
 //!
@@ -35,7 +35,7 @@ const MOST_TABLES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
 /// A table that one thread alone has filled so often in a row is quiet. Threads that share a
 /// processor take turns that are longer than filling a table takes.
 const LONE_DRAINS: u64 = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
-/// A table that so many scans in a row have found as it was before is quiet.
+/// A table that this many scans in a row have found as it was before is quiet.
 const QUIET_POLLS: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 1000 };
 /// Words behind the buckets. A reader with an old version of a leaf may take the table for a block
 /// before it knows better, and look as far as the largest block reaches.
@@ -412,8 +412,8 @@ impl Whole<'_> {
         self.locks.into_iter().for_each(VersionGuard::unchanged);
     }
 
-    /// Unlocks all buckets for the last time, until the table is opened again. Whoever waits for
-    /// one goes back to the leaf.
+    /// Unlocks all buckets for the last time, until the table is opened again. A thread that waits
+    /// for one goes back to the leaf.
     fn close(self) {
         self.locks.into_iter().for_each(VersionGuard::obsolete);
     }
