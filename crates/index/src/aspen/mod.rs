@@ -123,6 +123,8 @@
 //! 2015. A hash table in the order of its keys: Celis, "Robin Hood Hashing", 1986. Uneven splits:
 //! Glombiewski, Seeger, Graefe, "Waves of misery after index creation", BTW 2019.
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod boxed_tests;
 mod numbers;
 mod words;
 
@@ -242,7 +244,7 @@ where
     }
 }
 
-#[cfg(any(loom, shuttle))]
+#[cfg(any(test, loom, shuttle))]
 #[doc(hidden)]
 impl<K, V, H, const UNITS: usize> Aspen<K, V, H, UNITS>
 where

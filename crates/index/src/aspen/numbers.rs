@@ -434,7 +434,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         self.words.figures(Packed::<S::Value>::bytes_beside())
     }
 
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(test, loom, shuttle))]
     pub(super) fn heat(&self, key: &S::Key) {
         self.words
             .heat_at(number_of::<S>(key), super::words::End::High);

@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 
 /// Stands for a head that has not been computed, where heads are made of bytes by a function of
-/// their own ([`has_own_heads`]): no key has it.
+/// their own (`has_own_heads`): no key has it.
 pub const UNKNOWN_HEAD: u64 = u64::MAX;
 
 /// A key as it is in a node: its head, and the packed key if the head does not determine it.

@@ -128,11 +128,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
-<<<<<<< HEAD
     /// Takes as many entries out of a hot leaf as fill leaves, and puts them in order in new ones.
-=======
-    /// Takes entries out of a hot leaf, as many as fill leaves, and puts them in order in new ones.
->>>>>>> hot
     fn drain(&self, whole: Whole<'_>) {
         count(&self.counters.drains);
         let Keys { first: low, last } = whole.keys();
@@ -141,11 +137,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let leaf = self.leaves.get(id);
         let mut entries = whole.entries(Keys::ALL);
         let all = entries.len();
-<<<<<<< HEAD
         // There are at least `NEAR_END`, since a bucket is full.
-=======
-        // There are at least as many as `NEAR_END`, since a bucket is full.
->>>>>>> hot
         let most = all - NEAR_END / 2;
         let most = if most < Self::DRAINED {
             most

@@ -28,7 +28,7 @@ pub(super) use build::Batch;
 pub(super) use format::Entry;
 use format::View;
 use grain::Grains;
-#[cfg(any(loom, shuttle))]
+#[cfg(any(test, loom, shuttle))]
 pub(super) use hot::End;
 use hot::{Table, Tables};
 use ids::Ids;
