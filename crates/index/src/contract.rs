@@ -167,6 +167,17 @@ impl<'a, K> KeyRange<'a, K> {
         (copy(self.low), copy(self.high))
     }
 
+    /// Whether no bound is a borrowed form, so that [`to_keys`](Self::to_keys) can copy them.
+    pub(crate) const fn is_of_keys(&self) -> bool {
+        const fn is_form<K>(bound: &Bound<Sought<'_, K>>) -> bool {
+            matches!(
+                bound,
+                Bound::Included(Sought::Form(_)) | Bound::Excluded(Sought::Form(_))
+            )
+        }
+        !is_form(&self.low) && !is_form(&self.high)
+    }
+
     /// Whether a key that is looked for lies inside the range, of which no bound is a form.
     pub(crate) fn has(&self, sought: Sought<'_, K>) -> bool
     where

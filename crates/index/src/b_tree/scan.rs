@@ -202,6 +202,13 @@ impl<S: Spec> Tree<S> {
             }
             backoff.wait();
         }
+        if !range.is_of_keys() {
+            // A form cannot be copied, so writers would not know which range it is.
+            entries.clear();
+            self.collect(&bounds, Direction::Ascending, limit, &mut entries, &guard);
+            // SAFETY: the entries were read and validated while the thread was pinned.
+            return unsafe { to_pairs(&entries) }.collect();
+        }
         drop((entries, guard));
         self.snapshot_beside_writers(range, limit)
     }
