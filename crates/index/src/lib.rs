@@ -29,6 +29,8 @@ mod reentry;
 mod serde;
 mod set_operations;
 mod snapshot;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod snapshot_suite;
 mod transactional;
 
 pub use art::Art;

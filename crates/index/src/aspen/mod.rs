@@ -126,6 +126,8 @@
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod boxed_tests;
 mod numbers;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod snapshot_tests;
 mod words;
 
 use crate::b_tree::OlcBTree;

@@ -318,6 +318,35 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
         limit: usize,
         out: &mut Vec<(S::Key, S::Value)>,
     ) {
+        self.gather(range, out, |keys, collected| {
+            self.words.collect(keys, direction, limit, collected);
+        });
+    }
+
+    /// The same, without a try to do it as if there were no writers.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn snapshot_beside_writers(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        direction: Direction,
+        limit: usize,
+    ) -> Vec<(S::Key, S::Value)> {
+        let mut out = Vec::new();
+        self.gather(range, &mut out, |keys, collected| {
+            self.words
+                .collect_beside_writers(keys, direction, limit, collected);
+        });
+        out
+    }
+
+    /// Copies the entries of a range that `collect` collects.
+    #[inline(always)]
+    fn gather(
+        &self,
+        range: KeyRange<'_, S::Key>,
+        out: &mut Vec<(S::Key, S::Value)>,
+        collect: impl FnOnce(Keys, &mut Collected<'_, S>),
+    ) {
         let Some(keys) = keys_of::<S>(range) else {
             return;
         };
@@ -329,7 +358,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
             is_deferred: false,
             entries: Vec::new(),
         };
-        self.words.collect(keys, direction, limit, &mut collected);
+        collect(keys, &mut collected);
         let Collected { out, entries, .. } = collected;
         out.extend(entries.into_iter().map(|(number, word)| {
             // SAFETY: as in `get_with`.

@@ -350,10 +350,6 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
         self.tree.visit(range, direction, visit);
     }
 
-    fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
-        Some(self.tree.snapshot(range, usize::MAX))
-    }
-
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {
         self.tree.remove_range(range)
     }

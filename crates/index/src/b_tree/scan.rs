@@ -154,12 +154,9 @@ impl<S: Spec> Tree<S> {
             return;
         }
         let ascends = direction == Direction::Ascending;
-        if limit == usize::MAX || (ascends && limit > LONG) {
-            let mut entries = self.snapshot(range, limit);
-            if !ascends {
-                entries.reverse();
-            }
-            return out.append(&mut entries);
+        // A form cannot be copied, so writers would not know which range it is.
+        if range.is_of_keys() && (limit == usize::MAX || ascends && limit > LONG) {
+            return self.scan_long(range, direction, limit, out);
         }
         let guard = self.collector.pin();
         let mut entries = Vec::with_capacity(limit.min(128));
@@ -174,27 +171,25 @@ impl<S: Spec> Tree<S> {
         out.extend(unsafe { to_pairs(&entries) });
     }
 
-    /// The first `limit` entries of a range, as of one moment. A long range beside writers is read
-    /// as [`snapshots`](super::snapshots) says.
-    pub(super) fn snapshot(
+    /// Puts the first `limit` entries of a range into `out`, as of one moment; all of them if the
+    /// direction descends. Beside writers it does so as [`snapshots`](super::snapshots) says.
+    fn scan_long(
         &self,
         range: KeyRange<'_, S::Key>,
+        direction: Direction,
         limit: usize,
-    ) -> Vec<(S::Key, S::Value)> {
-        if range.is_empty() {
-            return Vec::new();
-        }
+        out: &mut Vec<(S::Key, S::Value)>,
+    ) {
         let guard = self.collector.pin();
         let bounds = SearchRange::new(range);
         let mut entries = Vec::new();
         let backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_SCANS {
             entries.clear();
-            let sink = &mut entries;
-            let read = self.try_to_collect(&bounds, Direction::Ascending, limit, sink, &guard);
+            let read = self.try_to_collect(&bounds, direction, limit, &mut entries, &guard);
             if read.is_ok() {
                 // SAFETY: the entries were read and validated while the thread was pinned.
-                return unsafe { to_pairs(&entries) }.collect();
+                return out.extend(unsafe { to_pairs(&entries) });
             }
             self.restarted();
             if entries.len() > TRIED_AGAIN {
@@ -202,15 +197,12 @@ impl<S: Spec> Tree<S> {
             }
             backoff.wait();
         }
-        if !range.is_of_keys() {
-            // A form cannot be copied, so writers would not know which range it is.
-            entries.clear();
-            self.collect(&bounds, Direction::Ascending, limit, &mut entries, &guard);
-            // SAFETY: the entries were read and validated while the thread was pinned.
-            return unsafe { to_pairs(&entries) }.collect();
-        }
         drop((entries, guard));
-        self.snapshot_beside_writers(range, limit)
+        let entries = self.snapshot_beside_writers(range, limit).into_iter();
+        match direction {
+            Direction::Ascending => out.extend(entries),
+            Direction::Descending => out.extend(entries.rev()),
+        }
     }
 
     /// The first entry of a range.

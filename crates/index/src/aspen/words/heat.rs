@@ -88,7 +88,7 @@ impl<const UNITS: usize> Words<UNITS> {
         self.fill(leaf, plan, &entries, false);
         hot.leaf.set_table(table);
         // From here on the locks of the buckets are that of the leaf.
-        let whole = table.open(hot.id, beyond, end);
+        let whole = table.open(hot.id, beyond, end, self.leaves.preserved(held.id));
         hot.lock.leave();
         drop(whole);
         drop(held.lock);
@@ -135,6 +135,8 @@ impl<const UNITS: usize> Words<UNITS> {
         let end = whole.end();
         let id = whole.table.leaf();
         let leaf = self.leaves.get(id);
+        let now = self.snapshots.now();
+        self.preserve_whole(&whole, now);
         let mut entries = whole.entries(Keys::ALL);
         let all = entries.len();
         // There are at least `NEAR_END`, since a bucket is full.
@@ -170,6 +172,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         let ordered = self.take_leaf();
         ordered.leaf.set_range(moved.first, moved.last);
+        self.leaves.set_preserved(ordered.id, now);
         let (before, behind) = match end {
             End::High => (ordered.id, id),
             End::Low => (id, ordered.id),
@@ -191,12 +194,15 @@ impl<const UNITS: usize> Words<UNITS> {
     /// locked.
     pub(super) fn cool<'a>(&'a self, whole: Whole<'a>) -> Held<'a> {
         count(&self.counters.cooled);
+        let now = self.snapshots.now();
+        self.preserve_whole(&whole, now);
         let entries = whole.sorted(Keys::ALL, Direction::Ascending, usize::MAX);
         let id = whole.table.leaf();
         let leaf = self.leaves.get(id);
         // The thread that opened the table left it, and all buckets are locked.
         let lock = leaf.lock.take_over();
         let held = Held { id, leaf, lock };
+        self.leaves.set_preserved(id, now);
         leaf.set_place(super::place::Place::NONE);
         self.tables.close(whole);
         drop(self.spread(&held, &entries));
@@ -224,6 +230,8 @@ impl<const UNITS: usize> Words<UNITS> {
             let from = entries.partition_point(|entry| entry.0 < cut);
             let other = self.take_leaf();
             other.leaf.set_range(cut, to);
+            let preserved = self.leaves.preserved(first.id);
+            self.leaves.set_preserved(other.id, preserved);
             self.fill_part(other.leaf, &entries[from..end]);
             self.borders.0.insert(cut, other.id);
             others.push(other);

@@ -21,6 +21,7 @@
 
 use super::format::Entry;
 use super::ranges::Keys;
+use super::snapshots::Moment;
 use crate::contract::Direction;
 use crate::kit::prefetch_to_write;
 use tremula_sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -61,6 +62,8 @@ struct Bucket {
     /// inserted some.
     state: AtomicU64,
     entries: [[AtomicU64; 2]; BUCKET_ENTRIES],
+    /// Up to which moment it is preserved for snapshots.
+    preserved: AtomicU64,
 }
 
 const WRITERS_AT: u32 = 8;
@@ -73,6 +76,18 @@ impl Bucket {
             lock: VersionLock::new_obsolete(),
             state: word(),
             entries: std::array::from_fn(|_| [word(), word()]),
+            preserved: word(),
+        }
+    }
+
+    /// Preserves the entries, which are about to change, up to now. Shows them if they have not
+    /// been, with the moment up to which they were.
+    fn preserve(&self, now: Moment, show: impl FnOnce(Moment, &[Entry])) {
+        let preserved = self.preserved.load(Ordering::Relaxed);
+        if preserved < now {
+            let entries: [Entry; BUCKET_ENTRIES] = std::array::from_fn(|at| self.entry(at));
+            show(preserved, &entries[..self.count()]);
+            self.preserved.store(now, Ordering::Relaxed);
         }
     }
 
@@ -240,7 +255,7 @@ impl Table {
 
     /// Begins to use a table for a leaf. Only the thread that has taken it from the unused ones may
     /// call this.
-    pub(super) fn open(&self, leaf: u32, keys: Keys, end: End) -> Whole<'_> {
+    pub(super) fn open(&self, leaf: u32, keys: Keys, end: End, preserved: Moment) -> Whole<'_> {
         let whole = Whole {
             table: self,
             locks: (self.buckets.iter())
@@ -252,6 +267,9 @@ impl Table {
         self.polls.store(0, Ordering::Relaxed);
         self.is_low_end
             .store(u32::from(end == End::Low), Ordering::Relaxed);
+        for bucket in &self.buckets {
+            bucket.preserved.store(preserved, Ordering::Relaxed);
+        }
         whole.refill(keys, &[]);
         whole
     }
@@ -283,6 +301,11 @@ impl<'a> HeldBucket<'a> {
     /// The value of the key.
     pub(super) fn value(&self) -> Option<u64> {
         self.at.ok().map(|at| self.bucket.entry(at).1)
+    }
+
+    /// Preserves the entries of the bucket, as [`Bucket::preserve`] says.
+    pub(super) fn preserve(&self, now: Moment, show: impl FnOnce(Moment, &[Entry])) {
+        self.bucket.preserve(now, show);
     }
 
     /// Whether the key is missing and there is no room for it.
@@ -334,6 +357,13 @@ impl Whole<'_> {
         match self.table.is_low_end.load(Ordering::Relaxed) {
             0 => End::High,
             _ => End::Low,
+        }
+    }
+
+    /// Preserves the entries of all buckets.
+    pub(super) fn preserve(&self, now: Moment, mut show: impl FnMut(Moment, &[Entry])) {
+        for bucket in &self.table.buckets {
+            bucket.preserve(now, &mut show);
         }
     }
 

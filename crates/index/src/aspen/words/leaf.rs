@@ -3,6 +3,7 @@
 
 use super::hot::Table;
 use super::place::Place;
+use super::snapshots::Moment;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use tremula_sync::VersionLock;
@@ -88,8 +89,16 @@ const CHUNKS: usize = 23;
 
 /// All leaves, by number. Those in use and those that have been are never moved or freed.
 pub(super) struct Leaves {
-    /// Where the leaf with the number `-FIRST_CHUNK` would be if the chunk began there.
-    chunks: [AtomicPtr<Leaf>; CHUNKS],
+    leaves: Chunks<Leaf>,
+    /// Up to which [`Moment`] each is preserved. Apart from the leaves, since nobody looks at it
+    /// while no snapshot is under way.
+    preserved: Chunks<AtomicU64>,
+}
+
+/// An array that grows and never moves.
+struct Chunks<T> {
+    /// Where the element with the number `-FIRST_CHUNK` would be if the chunk began there.
+    chunks: [AtomicPtr<T>; CHUNKS],
 }
 
 /// The most leaves that a map may have.
@@ -101,52 +110,94 @@ fn chunk_of(id: u32) -> (usize, usize) {
     (chunk, number)
 }
 
-fn layout(chunk: usize) -> Layout {
-    Layout::array::<Leaf>(FIRST_CHUNK << chunk)
-        .unwrap_or_else(|_| unreachable!("no more than MOST_LEAVES"))
-}
-
 impl Leaves {
+    /// What a leaf takes beside its block.
+    pub(super) const BYTES_EACH: usize = size_of::<Leaf>() + size_of::<AtomicU64>();
+
     pub(super) fn new() -> Self {
         Self {
-            chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            leaves: Chunks::new(),
+            preserved: Chunks::new(),
         }
     }
 
     /// The leaf of this number, which has been added.
     #[inline(always)]
     pub(super) fn get(&self, id: u32) -> &Leaf {
+        // SAFETY: the number came from a route or the separators, so the leaf has been added.
+        unsafe { self.leaves.get(id) }
+    }
+
+    /// Up to which moment a leaf is preserved that this thread has locked.
+    pub(super) fn preserved(&self, id: u32) -> Moment {
+        // SAFETY: as in `get`.
+        let preserved = unsafe { self.preserved.get(id) };
+        preserved.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_preserved(&self, id: u32, moment: Moment) {
+        // SAFETY: as in `get`.
+        let preserved = unsafe { self.preserved.get(id) };
+        preserved.store(moment, Ordering::Relaxed);
+    }
+
+    /// Makes room for the leaf of this number: the next that has not been in use. Its lock is
+    /// obsolete. Only one thread at a time may call this.
+    pub(super) fn add(&self, id: u32) {
+        self.preserved.add(id, || AtomicU64::new(0));
+        self.leaves.add(id, || Leaf {
+            lock: VersionLock::new_obsolete(),
+            low: AtomicU64::new(0),
+            span: AtomicU64::new(0),
+            place: AtomicU64::new(Place::NONE.0),
+        });
+    }
+}
+
+impl<T> Chunks<T> {
+    fn new() -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    fn layout(chunk: usize) -> Layout {
+        Layout::array::<T>(FIRST_CHUNK << chunk)
+            .unwrap_or_else(|_| unreachable!("no more than MOST_LEAVES"))
+    }
+
+    /// The element with this number.
+    ///
+    /// # Safety
+    ///
+    /// It has been added.
+    #[inline(always)]
+    unsafe fn get(&self, id: u32) -> &T {
         let (chunk, number) = chunk_of(id);
-        // Acquire: pairs with the release in `add`, for the leaves that were made there.
-        // SAFETY: the number came from a route or the separators, so the leaf's chunk is one of
-        // them and has been added; it lives as long as `self`.
+        // Acquire: pairs with the release in `add`, for the elements that were made there.
+        // SAFETY: the element has been added, so its chunk is one of them, and lives as long as
+        // `self`.
         unsafe {
             let base = self.chunks.get_unchecked(chunk).load(Ordering::Acquire);
             &*base.wrapping_add(number)
         }
     }
 
-    /// Makes room for the leaf of this number: the next that has not been in use. Its lock is
-    /// obsolete. Only one thread at a time may call this.
-    pub(super) fn add(&self, id: u32) {
+    /// Makes room for the element with this number, the next. Only one thread at a time may call
+    /// this.
+    fn add(&self, id: u32, new: impl Fn() -> T) {
         let (chunk, number) = chunk_of(id);
         if number != FIRST_CHUNK << chunk {
             return;
         }
-        let layout = layout(chunk);
+        let layout = Self::layout(chunk);
         // SAFETY: the size is not 0.
-        let Some(base) = NonNull::new(unsafe { alloc(layout) }.cast::<Leaf>()) else {
+        let Some(base) = NonNull::new(unsafe { alloc(layout) }.cast::<T>()) else {
             handle_alloc_error(layout);
         };
         for at in 0..FIRST_CHUNK << chunk {
-            let leaf = Leaf {
-                lock: VersionLock::new_obsolete(),
-                low: AtomicU64::new(0),
-                span: AtomicU64::new(0),
-                place: AtomicU64::new(Place::NONE.0),
-            };
             // SAFETY: within the chunk, which nobody else has yet.
-            unsafe { base.as_ptr().add(at).write(leaf) };
+            unsafe { base.as_ptr().add(at).write(new()) };
         }
         let before_all = base.as_ptr().wrapping_sub(FIRST_CHUNK << chunk);
         // Release: pairs with the acquire in `get`.
@@ -154,15 +205,15 @@ impl Leaves {
     }
 }
 
-impl Drop for Leaves {
+impl<T> Drop for Chunks<T> {
     fn drop(&mut self) {
+        const { assert!(!std::mem::needs_drop::<T>()) };
         for (chunk, base) in self.chunks.iter().enumerate() {
             let before_all = base.load(Ordering::Relaxed);
             if !before_all.is_null() {
                 let base = before_all.wrapping_add(FIRST_CHUNK << chunk);
-                // SAFETY: it came from `alloc` with this layout, and nobody has it any more. A leaf
-                // needs no drop.
-                unsafe { dealloc(base.cast(), layout(chunk)) };
+                // SAFETY: it came from `alloc` with this layout, and nobody has it any more.
+                unsafe { dealloc(base.cast(), Self::layout(chunk)) };
             }
         }
     }

@@ -14,6 +14,7 @@ mod leaf;
 mod place;
 mod ranges;
 mod routes;
+mod snapshots;
 mod step;
 mod structure;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -35,6 +36,7 @@ use ids::Ids;
 use leaf::{Leaf, Leaves};
 pub(super) use ranges::{Cursor, Keys, Sink};
 use routes::{Border, Routes, Separators};
+use snapshots::Snapshots;
 use std::ops::{Bound, ControlFlow};
 pub(super) use step::Locks;
 use tremula_sync::atomic::{AtomicU64, Ordering};
@@ -77,6 +79,8 @@ struct Counters {
     restarts: AtomicU64,
     detours: AtomicU64,
     locked_scans: AtomicU64,
+    snapshots: AtomicU64,
+    copied_leaves: AtomicU64,
     fills: AtomicU64,
     splits: AtomicU64,
     merges: AtomicU64,
@@ -102,6 +106,7 @@ pub(super) struct Words<const UNITS: usize> {
     counters: CachePadded<Counters>,
     grains: Grains,
     tables: Tables,
+    snapshots: Snapshots,
 }
 
 /// Lookups whose cache misses overlap.
@@ -120,6 +125,7 @@ impl<const UNITS: usize> Words<UNITS> {
             counters: CachePadded::new(Counters::default()),
             grains: Grains::new(),
             tables: Tables::new(),
+            snapshots: Snapshots::new(),
         };
         let Held { id, leaf, lock } = words.take_leaf();
         leaf.set_range(0, u64::MAX);
@@ -323,7 +329,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let (slots, rebuilt) = self.routes.count();
         let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let separators = OrderedIndex::shape(&self.borders.0).get("bytes");
-        let leaves = self.ids.lock().end() as usize * size_of::<Leaf>();
+        let leaves = self.ids.lock().end() as usize * Leaves::BYTES_EACH;
         let own = memory.bytes + leaves + slots * size_of::<AtomicU64>() + self.tables.bytes();
         let bytes = (own + self.len() * beside) as u64 + separators.unwrap_or(0);
         vec![
@@ -353,6 +359,8 @@ impl<const UNITS: usize> Words<UNITS> {
             ("detours", counter(&self.counters.detours)),
             ("restarts", counter(&self.counters.restarts)),
             ("locked_scans", counter(&self.counters.locked_scans)),
+            ("snapshots", counter(&self.counters.snapshots)),
+            ("copied_leaves", counter(&self.counters.copied_leaves)),
         ]
     }
 

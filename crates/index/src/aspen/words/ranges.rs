@@ -14,6 +14,13 @@ use tremula_sync::{Backoff, Restart, Version};
 /// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
+/// A scan that wants more entries than this, from the lowest on, does not stop writers.
+const LONG: usize = 1000;
+
+/// A long scan that has met a writer is not tried again without a number if it has read more
+/// entries than this.
+const TRIED_AGAIN: usize = if cfg!(any(loom, shuttle)) { 0 } else { LONG };
+
 /// The keys from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::aspen) struct Keys {
@@ -161,14 +168,23 @@ impl<const UNITS: usize> Words<UNITS> {
         if limit == 0 {
             return;
         }
+        let is_long = limit == usize::MAX || direction == Direction::Ascending && limit > LONG;
         let backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_SCANS {
-            if self.try_to_collect(keys, direction, limit, sink).is_ok() {
+            let mut left = limit;
+            let collected = self.try_to_collect(keys, direction, &mut left, sink);
+            if collected.is_ok() {
                 return;
             }
             count(&self.counters.restarts);
             sink.clear();
+            if is_long && limit - left > TRIED_AGAIN {
+                break;
+            }
             backoff.wait();
+        }
+        if is_long {
+            return self.collect_beside_writers(keys, direction, limit, sink);
         }
         count(&self.counters.locked_scans);
         match direction {
@@ -177,12 +193,13 @@ impl<const UNITS: usize> Words<UNITS> {
         }
     }
 
+    /// `limit` is what is left of it in the end, also if the scan has to start again.
     #[inline]
     fn try_to_collect(
         &self,
         keys: Keys,
         direction: Direction,
-        mut limit: usize,
+        limit: &mut usize,
         sink: &mut impl Sink,
     ) -> Result<(), Restart> {
         let mut entries = Batch::new();
@@ -196,16 +213,16 @@ impl<const UNITS: usize> Words<UNITS> {
                     let scan = HotScan {
                         keys,
                         direction,
-                        limit,
+                        limit: *limit,
                         seen,
                         held: Vec::new(),
                     };
                     return self.collect_hot(scan, table, at, sink);
                 }
             };
-            let part = self.part(found, keys, direction, limit, &mut entries)?;
-            limit -= entries.len();
-            let next = part.next.filter(|_| limit > 0);
+            let part = self.part(found, keys, direction, *limit, &mut entries)?;
+            *limit -= entries.len();
+            let next = part.next.filter(|_| *limit > 0);
             if let Some(next) = next {
                 self.look_ahead(next, direction);
             }

@@ -7,6 +7,7 @@
 use super::format::{Entry, View};
 use super::leaf::Leaf;
 use super::ranges::Keys;
+use super::snapshots::Moment;
 use super::structure::Half;
 use super::write::Held;
 use super::{Separators, Words};
@@ -41,6 +42,8 @@ pub(in crate::aspen) struct Locks<'a, const UNITS: usize> {
     difference: isize,
     /// Where leaves were split, and whether more entries are expected there.
     cuts: Vec<(u64, bool)>,
+    /// When all leaves were locked.
+    now: Moment,
 }
 
 impl<const UNITS: usize> Words<UNITS> {
@@ -70,6 +73,7 @@ impl<const UNITS: usize> Words<UNITS> {
             leaves,
             difference: 0,
             cuts: Vec::new(),
+            now: self.snapshots.now(),
         }
     }
 
@@ -155,7 +159,9 @@ impl<'a, const UNITS: usize> Locks<'a, UNITS> {
     pub(in crate::aspen) fn put(&mut self, (at, key): (usize, u64), value: u64) -> Option<u64> {
         let locked = &mut self.leaves[at];
         locked.changed = true;
-        let view = View::of(locked.held.leaf);
+        let Held { id, leaf, .. } = locked.held;
+        self.words.preserve_up_to(id, leaf, self.now);
+        let view = View::of(leaf);
         let place = match view.find(key) {
             Ok(place) => {
                 let old = view.value(place);
@@ -183,6 +189,8 @@ impl<'a, const UNITS: usize> Locks<'a, UNITS> {
         let view = View::of(locked.held.leaf);
         let place = view.find(key).ok()?;
         let old = view.value(place);
+        let Held { id, leaf, .. } = locked.held;
+        self.words.preserve_up_to(id, leaf, self.now);
         view.remove(place);
         locked.changed = true;
         if view.is_sparse_at(place) {
@@ -219,8 +227,11 @@ impl<'a, const UNITS: usize> Locks<'a, UNITS> {
         }
     }
 
-    /// The leaves, still locked and not changed.
+    /// The leaves, still locked and not changed, but preserved.
     pub(super) fn into_leaves(self) -> impl Iterator<Item = Held<'a>> {
+        for Locked { held, .. } in &self.leaves {
+            self.words.preserve_up_to(held.id, held.leaf, self.now);
+        }
         self.leaves.into_iter().map(|locked| locked.held)
     }
 }

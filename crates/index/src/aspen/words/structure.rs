@@ -148,6 +148,8 @@ impl<const UNITS: usize> Words<UNITS> {
             };
         }
         half.leaf.set_range(cut, last);
+        let preserved = self.leaves.preserved(held.id);
+        self.leaves.set_preserved(half.id, preserved);
         self.fill(half.leaf, right_plan, right, at_end);
         // Before the left leaf gives up these keys, so that they are always to be found.
         self.borders.0.insert(cut, half.id);
@@ -289,6 +291,9 @@ impl<const UNITS: usize> Words<UNITS> {
             held.lock.unchanged();
             return false;
         };
+        let now = self.snapshots.now();
+        self.preserve_up_to(held.id, leaf, now);
+        self.preserve_up_to(next.id, next.leaf, now);
         leaf.set_range(low, last);
         self.fill(leaf, plan, &entries, false);
         self.dissolve(next);

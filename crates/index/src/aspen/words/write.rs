@@ -128,7 +128,11 @@ impl<const UNITS: usize> Words<UNITS> {
     }
 
     /// Waits for the lock of a leaf, as long as a key seems to belong to it and it is not hot.
-    fn wait_for_lock<'a>(&self, leaf: &'a Leaf, key: u64) -> Result<VersionGuard<'a>, Restart> {
+    pub(super) fn wait_for_lock<'a>(
+        &self,
+        leaf: &'a Leaf,
+        key: u64,
+    ) -> Result<VersionGuard<'a>, Restart> {
         let backoff = Backoff::new();
         loop {
             if let Ok(lock) = leaf.lock.try_lock() {
@@ -240,7 +244,10 @@ impl<const UNITS: usize> Words<UNITS> {
             Ok(at) => {
                 let old = view.value(at);
                 match decide(Some(old)) {
-                    Change::Put(value) => view.set_value(at, value),
+                    Change::Put(value) => {
+                        self.preserve(id, leaf);
+                        view.set_value(at, value);
+                    }
                     Change::Remove => {
                         self.remove_at(Held { id, leaf, lock }, view, at, key);
                         return Some(old);
@@ -259,6 +266,7 @@ impl<const UNITS: usize> Words<UNITS> {
             Err(at) => {
                 match decide(None) {
                     Change::Put(value) => {
+                        self.preserve(id, leaf);
                         if view.insert(at, (key, value)) {
                             drop(lock);
                         } else {
@@ -288,10 +296,12 @@ impl<const UNITS: usize> Words<UNITS> {
         let old = bucket.value();
         let difference = match decide(old) {
             Change::Put(value) => {
+                self.preserve_bucket(&bucket);
                 bucket.put(key, value);
                 isize::from(old.is_none())
             }
             Change::Remove => {
+                self.preserve_bucket(&bucket);
                 bucket.remove();
                 -isize::from(old.is_some())
             }
@@ -341,6 +351,7 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Removes an entry and unlocks the leaf.
     #[inline(always)]
     pub(super) fn remove_at(&self, held: Held<'_>, view: View<'_>, at: usize, key: u64) {
+        self.preserve(held.id, held.leaf);
         view.remove(at);
         let sparse = view.is_sparse_at(at);
         self.len.add(-1);
