@@ -556,7 +556,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "aspen_writer_waits_for_a_hot_leaf",
         file: "crates/index/src/aspen/words/write.rs",
-        original: "leaf.lock.is_obsolete() || leaf.table().is_some() || !leaf.covers(key)",
+        original: "!leaf.lock.is_worth_a_wait() || !leaf.covers(key)",
         replacement: "leaf.lock.is_obsolete() || !leaf.covers(key)",
         why: "The lock of a hot leaf is not given back: who waits for it waits for ever.",
         checker: Checker {
