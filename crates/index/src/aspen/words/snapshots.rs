@@ -2,8 +2,8 @@
 //! the first writer that comes after its moment.
 //!
 //! It works as in the [B+tree](crate::b_tree), whose module `snapshots` has the picture: a snapshot
-//! takes a number, the next of the clock, and walks over its leaves; the first thread that changes a
-//! leaf *preserves* it, that is, copies what the snapshots under way lack. There are two
+//! takes a number, the next of the clock, and walks over its leaves; the first thread that changes
+//! a leaf *preserves* it, that is, copies what the snapshots under way lack. There are two
 //! differences.
 //!
 //! - The clock stands at 0 while no snapshot is under way. Then a writer looks at nothing else: the
