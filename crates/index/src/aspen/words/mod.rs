@@ -14,6 +14,8 @@ mod leaf;
 mod place;
 mod ranges;
 mod routes;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod snapshot_tests;
 mod snapshots;
 mod step;
 mod structure;

@@ -240,6 +240,18 @@ impl<const UNITS: usize> Words<UNITS> {
         limit: usize,
         sink: &mut impl Sink,
     ) {
+        self.collect_leaf_by_leaf(keys, direction, limit, sink, || ());
+    }
+
+    /// As `collect_beside_writers`. Calls `between` behind each leaf.
+    pub(super) fn collect_leaf_by_leaf(
+        &self,
+        keys: Keys,
+        direction: Direction,
+        limit: usize,
+        sink: &mut impl Sink,
+        mut between: impl FnMut(),
+    ) {
         count(&self.counters.snapshots);
         let number = self.snapshots.begin(keys);
         let is_limited = limit < usize::MAX && direction == Direction::Ascending;
@@ -252,6 +264,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 break;
             }
             at = last + 1;
+            between();
         }
         self.snapshots.end(number).show(direction, limit, sink);
     }
