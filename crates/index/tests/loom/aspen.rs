@@ -312,8 +312,8 @@ fn a_scan_of_two_leaves_downwards_is_of_one_moment() {
 }
 
 #[test]
-fn a_snapshot_of_two_leaves_is_of_one_moment() {
-    let name = "a_snapshot_of_two_leaves_is_of_one_moment";
+fn a_snapshot_of_two_leaves_of_numbers_is_of_one_moment() {
+    let name = "a_snapshot_of_two_leaves_of_numbers_is_of_one_moment";
     a_scan_is_of_one_moment(name, Direction::Ascending, usize::MAX);
 }
 
@@ -504,8 +504,8 @@ fn a_step_is_seen_whole(name: &str, limit: usize) {
 }
 
 #[test]
-fn a_snapshot_shows_all_while_leaves_are_merged() {
-    let name = "a_snapshot_shows_all_while_leaves_are_merged";
+fn a_snapshot_of_numbers_shows_all_while_leaves_are_merged() {
+    let name = "a_snapshot_of_numbers_shows_all_while_leaves_are_merged";
     check(name, long(1), || {
         let map = three_leaves();
         let other = Arc::clone(&map);
