@@ -7,6 +7,7 @@ use super::{Keys, Words};
 use crate::contract::Direction;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use tremula_sync::atomic::Ordering;
 
 /// What is done, and numbers of two keys.
 type Operation = (u8, u64, u64);
@@ -155,24 +156,30 @@ fn a_snapshot_shows_what_a_hot_leaf_held() {
             set: 0,
         };
         (0..200).for_each(|number| pair.put(MIDDLE + number * 1000, number));
-        for round in 0..40 {
-            let beyond = |number: u64| match end {
-                End::High => MIDDLE + 300_000 + number * 7,
-                End::Low => MIDDLE - 300_000 - number * 7,
-            };
-            words.heat_at(beyond(round * 500), end);
-            // Not at each leaf, or the snapshot would never come to the last one.
-            let mut next = round * 500..(round + 1) * 500;
+        let beyond = |number: u64| match end {
+            End::High => MIDDLE + 300_000 + number * 7,
+            End::Low => MIDDLE - 300_000 - number * 7,
+        };
+        let mut numbers = 0_u64..;
+        // Few keys a snapshot, so that leaves are drained of buckets that no writer has come to
+        // since it began.
+        for _ in 0..300 {
+            if words.figures(0).contains(&("hot_leaves", 0)) {
+                words.heat_at(beyond(numbers.start), end);
+            }
             let expected: Vec<_> = pair.model.iter().map(|(a, b)| (*a, *b)).collect();
+            let mut meanwhile = numbers.by_ref().take(20);
             let mut shown = Vec::new();
             let (all, upwards) = (Keys::ALL, Direction::Ascending);
             words.collect_leaf_by_leaf(all, upwards, usize::MAX, &mut shown, || {
-                for number in next.by_ref().take(100) {
+                for number in meanwhile.by_ref().take(10) {
                     pair.put(beyond(number), number);
                 }
             });
             assert_eq!(shown, expected);
         }
+        let drains = words.counters.drains.load(Ordering::Relaxed);
+        assert!(drains > 5, "{drains} drains");
         words.check_at_rest();
     }
 }
