@@ -22,8 +22,8 @@ pub enum Action {
         bytes: Arc<[u8]>,
     },
     /// Read the shared log from this message on, in order, and pass each by
-    /// [`Node::record`](crate::Node::record) with this number. An earlier reading ends: nothing of it
-    /// need be passed on. If the log begins later, say so by
+    /// [`Node::record`](crate::Node::record) with this number. An earlier reading ends: nothing of
+    /// it need be passed on. If the log begins later, say so by
     /// [`Node::truncated`](crate::Node::truncated).
     Read {
         /// Names this reading; to be passed back.

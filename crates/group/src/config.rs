@@ -37,7 +37,8 @@ pub struct Config {
     pub retry_after: Duration,
     /// How often a node that does not lead asks the log for its end.
     pub ask_every: Duration,
-    /// *The same on all nodes.* Bytes that a batch may have; a node takes no longer one from the log.
+    /// *The same on all nodes.* Bytes that a batch may have; a node takes no longer one from the
+    /// log.
     pub most_batch_bytes: usize,
     /// Bytes that may wait on the leader for the log's confirmation; more are refused.
     pub most_unconfirmed_bytes: usize,

@@ -59,10 +59,9 @@ impl OnceTable {
 
     /// The answers, oldest first: what a snapshot has to keep.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Answer)> {
-        let with_answer = |id: &'_ Box<[u8]>| self.answers.get_key_value(id);
         self.order
             .iter()
-            .filter_map(with_answer)
+            .filter_map(|id| self.answers.get_key_value(&**id))
             .map(|(id, answer)| (&**id, answer))
     }
 

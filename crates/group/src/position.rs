@@ -106,8 +106,8 @@ pub struct Reign {
     /// The number of the leader's next message within its term; the claim is 0.
     pub next_message: u64,
     /// Whether every message since the claim is the leader's. A message of another one takes the
-    /// place that the leader expected for its own, so the leader's is refused, and all later ones of
-    /// its term that get into the log by chance are void.
+    /// place that the leader expected for its own, so the leader's is refused, and all later ones
+    /// of its term that get into the log by chance are void.
     pub is_open: bool,
 }
 

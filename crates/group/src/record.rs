@@ -75,8 +75,8 @@ impl Effects {
         self.batch.push(&self.scratch);
     }
 
-    /// Adds the answer that a client gets if it sends the command with this identifier again. `false`
-    /// if the identifier has more than [`MOST_ID_BYTES`] bytes, and nothing is added.
+    /// Adds the answer that a client gets if it sends the command with this identifier again.
+    /// `false` if the identifier has more than [`MOST_ID_BYTES`] bytes, and nothing is added.
     ///
     /// A command with an identifier that changes nothing needs this record too: a late copy of it
     /// may find another state, and change that.

@@ -10,10 +10,10 @@
 //!
 //! 1. A claim counts if it has the next epoch. Its sender had read everything before it, because it
 //!    was appended on the condition that nothing else came in between.
-//! 2. A message counts if it is the next one of the term that is open. A term is open from its claim
-//!    to the first message of somebody else. Every other message is *void*: it changes nothing.
-//!    So in the picture message 6 closes B's term, and B, whose append was to be message 6, is
-//!    refused and claims again.
+//! 2. A message counts if it is the next one of the term that is open. A term is open from its
+//!    claim to the first message of somebody else. Every other message is *void*: it changes
+//!    nothing. So in the picture message 6 closes B's term, and B, whose append was to be message
+//!    6, is refused and claims again.
 //! 3. A batch counts when all of its parts have come. A claim drops parts without an end.
 //! 4. What counts continues the last record and the chain. What does not is a [`Refusal`]: no right
 //!    log has it.

@@ -4,8 +4,8 @@
 //! 1. A message's position is predicted, and it is appended only there.
 //! 2. Messages are confirmed in their order. One that the log has is not confirmed before all
 //!    earlier ones are: the place before it may be another node's.
-//! 3. A message keeps its id and its bytes over all tries, and the time of its first one. So a lease
-//!    that its confirmation renews began before any other node can have seen it.
+//! 3. A message keeps its id and its bytes over all tries, and the time of its first one. So a
+//!    lease that its confirmation renews began before any other node can have seen it.
 
 use crate::action::{Action, Attempt, Outcome};
 use crate::config::Config;
@@ -109,7 +109,8 @@ impl Window {
         }
     }
 
-    /// Sends again what was sent and is not known to be stored, if the oldest has waited long enough.
+    /// Sends again what was sent and is not known to be stored, if the oldest has waited long
+    /// enough.
     pub(crate) fn retry(&mut self, now: Moment, config: &Config, actions: &mut VecDeque<Action>) {
         if self.retry_at().is_some_and(|at| at <= now) {
             self.send_again(now, config, actions);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  magic 3 | version 1 | kind 1 | incarnation 8 | number 8 | epoch 8 | in term 8 |
-//!  last record before 8 | chain before 16 | chain after 16 | records 4 | part 4 | parts 4 | crc 4 | body
+//!  last record before 8 | chain before 16 | chain after 16 | records 4 | part 4 | parts 4 |
+//!  checksum 4 | body
 //! ```
 //!
 //! Numbers are little-endian. The checksum is CRC-32C over everything but itself. The chains are

@@ -116,8 +116,8 @@ impl Batch {
         Records(&self.bytes)
     }
 
-    /// The batch as bytes, from which [`from_bytes`](Self::from_bytes) makes it again: for sending it
-    /// to another machine. O(1).
+    /// The batch as bytes, from which [`from_bytes`](Self::from_bytes) makes it again: for sending
+    /// it to another machine. O(1).
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -143,7 +143,8 @@ impl Batch {
         })
     }
 
-    /// The chain of a log that ends with this batch and had the chain `before` without it. O(bytes).
+    /// The chain of a log that ends with this batch and had the chain `before` without it.
+    /// O(bytes).
     ///
     /// ```
     /// use tremula_log::{Batch, Chain, Log, MemoryLog};

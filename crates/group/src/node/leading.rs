@@ -13,8 +13,8 @@ use crate::window::{Answered, Window};
 use tremula_log::Sequence;
 
 impl Node {
-    /// Whether the effects of a command would be taken now, if they have this number of bytes. To be
-    /// asked before the command changes the state.
+    /// Whether the effects of a command would be taken now, if they have this number of bytes. To
+    /// be asked before the command changes the state.
     ///
     /// # Errors
     ///
@@ -72,9 +72,9 @@ impl Node {
         Ok(sequence)
     }
 
-    /// A linearizable read that the host has *already* made of the state; `now` is a moment behind it,
-    /// and `epoch` is the one in which the node led before it. The reply may go out at once, or when
-    /// its token is released.
+    /// A linearizable read that the host has *already* made of the state; `now` is a moment behind
+    /// it, and `epoch` is the one in which the node led before it. The reply may go out at once, or
+    /// when its token is released.
     ///
     /// The order matters: a host that reads the clock, is stopped for a while, and reads the state
     /// then, may show a state that another leader has changed meanwhile. And a host that reads the
@@ -100,8 +100,8 @@ impl Node {
         Ok(self.waits.reply(shown, token))
     }
 
-    /// What a command with this identifier was answered, if it was there before, and when that may go
-    /// out again. `None` if the command is new: then the host carries it out.
+    /// What a command with this identifier was answered, if it was there before, and when that may
+    /// go out again. `None` if the command is new: then the host carries it out.
     ///
     /// # Errors
     ///
@@ -157,10 +157,7 @@ impl Node {
 
     /// Takes what the log has of this node's messages, in order, into the confirmed state.
     pub(super) fn confirm(&mut self) {
-        loop {
-            let Some(message) = self.window_mut().and_then(Window::pop_stored) else {
-                break;
-            };
+        while let Some(message) = self.window_mut().and_then(Window::pop_stored) {
             match self.replica.take(message.position, &message.bytes) {
                 Ok(Taken::Claim) => self.lead(message.first_sent),
                 Ok(Taken::Batch(first, batch)) => self.commit(first, batch, false),

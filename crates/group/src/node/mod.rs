@@ -1,27 +1,28 @@
 //! One node of a group.
 //!
 //! ```text
-//!                 read to the end                lease and margin over, nothing heard
-//!   CatchingUp -------------------> Follower --------------------------------------> Candidate
-//!       ^                            ^                                                |     |
-//!       |                            |       another message took the claim's place  |     |
-//!       |                            +------------------------------------------------+     |
-//!       |    an append refused, or another leader's message read                            |
-//!       +------------------------------ Leader <--------------------------------------------+
-//!                                                   the log has the claim
+//!                read to the end              lease and margin over, nothing heard
+//!   CatchingUp ------------------> Follower -------------------------------------> Candidate
+//!       ^                           ^                                               |     |
+//!       |                           |    another message took the claim's place     |     |
+//!       |                           +-----------------------------------------------+     |
+//!       |   an append refused, or another leader's message read                           |
+//!       +---------------------------- Leader <--------------------------------------------+
+//!                                                the log has the claim
 //!   any role -- the log does not continue what the node has --> Refusing
 //! ```
 //!
 //! Invariants:
 //!
-//! 1. The confirmed state (`Replica`) is what the log's messages up to its position lead to, in every
-//!    role. A leader's own messages go through it like all others, in order, once they are confirmed.
+//! 1. The confirmed state (`Replica`) is what the log's messages up to its position lead to, in
+//!    every role. A leader's own messages go through it like all others, in order, once they are
+//!    confirmed.
 //! 2. A reply is released only when the last record that it shows is in the confirmed state.
 //! 3. A claim is appended behind the last message that was read, and nowhere else.
 //! 4. A node claims against another leader's term only after it has heard nothing of it for a lease
 //!    and a margin. Its own term it may replace at once, since it serves no reads any more.
-//! 5. A leader serves a read only while its lease lasts, counted from the first sending of a message
-//!    of its term that the log has taken.
+//! 5. A leader serves a read only while its lease lasts, counted from the first sending of a
+//!    message of its term that the log has taken.
 //! 6. What a peer or a client can make grow has a limit in [`Config`].
 
 mod leading;
@@ -192,6 +193,12 @@ impl Node {
     #[must_use]
     pub const fn point(&self) -> &Point {
         self.replica.point()
+    }
+
+    /// Until when the node, as the leader, serves reads; later if the log confirms more.
+    #[must_use]
+    pub fn lease_until(&self) -> Option<Moment> {
+        self.leader.as_ref().map(|leader| leader.lease_until)
     }
 
     /// The last message of the log that was read, void ones included.

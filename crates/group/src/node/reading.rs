@@ -132,7 +132,8 @@ impl Node {
         }
     }
 
-    /// Begins a new reading, at the message that the node's point ends with: it must still be there.
+    /// Begins a new reading, at the message that the node's point ends with: it must still be
+    /// there.
     pub(super) fn read_again(&mut self) {
         let point = self.replica.point().position;
         self.reading.number += 1;

@@ -6,12 +6,14 @@
 //! - a reply whose effects the log does not have at that moment;
 //! - a history of the clients that is not linearizable;
 //! - a command whose effects are in the log twice, or not at all although it was acknowledged;
+//! - a lease that goes on when another node has claimed;
 //! - a follower's read that is not a state of the log, goes back, or is staler than shown;
 //! - a node that refuses to serve although the log has lost nothing;
 //! - a node that does not refuse although it has read what the log has lost;
 //! - five seconds without an acknowledged write after the last fault, or nodes that differ then.
 
 mod clients;
+mod faults;
 mod host;
 mod model;
 mod oracle;
@@ -115,8 +117,8 @@ fn keeps_its_promises(world: &mut World) {
     }
 }
 
-/// What holds at the end of a run whose log has lost something: nodes that had read what is gone, or
-/// need it, refuse; the others agree.
+/// What holds at the end of a run whose log has lost something: nodes that had read what is gone,
+/// or need it, refuse; the others agree.
 fn does_not_diverge(world: &mut World) {
     let ahead = world.ahead.iter().filter(|(_, read)| world.lacks(*read));
     for (number, _) in ahead {

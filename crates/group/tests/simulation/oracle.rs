@@ -2,7 +2,9 @@
 
 use crate::model::{self, State};
 use std::collections::HashMap;
-use tremula_group::{Action, Config, Moment, Node, Position, Record, Refusal, Start, records};
+use tremula_group::{
+    Action, Config, Epoch, Moment, Node, Position, Record, Refusal, Start, records,
+};
 use tremula_log::Sequence;
 
 pub(crate) struct Oracle {
@@ -55,6 +57,11 @@ impl Oracle {
                 _ => {}
             }
         }
+    }
+
+    /// The newest claim in the log.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.node.point().reign.epoch
     }
 
     pub(crate) fn last(&self) -> Sequence {

@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     /// The longest usual delay of a message, in microseconds; every hundredth takes fifty times as
     /// long.
     pub(crate) delay: u64,
-    /// Faults of machines, in the order of `world::Fault`, that happen in this run.
+    /// Faults of machines, by their numbers in `faults`, that happen in this run.
     pub(crate) faults: Vec<u8>,
     /// Bytes added to each effect.
     pub(crate) filler: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     pub(crate) loss: Option<Loss>,
 }
 
-/// The kinds of faults that `world` knows.
+/// The kinds of faults of machines.
 const FAULTS: u8 = 8;
 
 impl Plan {

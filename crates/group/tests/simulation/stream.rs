@@ -1,5 +1,5 @@
-//! The shared log, as an engine such as JetStream is seen: conditional appends, message ids by which
-//! it notices repetition, and, where a test asks for it, known losses.
+//! The shared log, as an engine such as JetStream is seen: conditional appends, message ids by
+//! which it notices repetition, and, where a test asks for it, known losses.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,8 +59,8 @@ impl Stream {
         }
     }
 
-    /// A known loss: the last messages are gone, and their numbers are given again. Returns what was
-    /// lost.
+    /// A known loss: the last messages are gone, and their numbers are given again. Returns what
+    /// was lost.
     pub(crate) fn lose_tail(&mut self, count: usize) -> Vec<(Position, Arc<[u8]>)> {
         let kept = self.messages.len().saturating_sub(count);
         let lost = self.messages.split_off(kept);

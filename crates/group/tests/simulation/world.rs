@@ -98,23 +98,23 @@ pub(crate) struct World {
     pub(crate) time: u64,
     serial: u64,
     events: BTreeMap<(u64, u64), Event>,
-    stream: Stream,
+    pub(crate) stream: Stream,
     pub(crate) oracle: Oracle,
     pub(crate) hosts: Vec<Host>,
     pub(crate) clients: Clients,
     /// Until when the log answers nothing.
-    outage_until: u64,
+    pub(crate) outage_until: u64,
     /// Readings that have come to the end of the log.
-    idle: Vec<bool>,
+    pub(crate) idle: Vec<bool>,
     /// A host that is to crash after some more actions.
-    crash_in: Option<(usize, u32)>,
+    pub(crate) crash_in: Option<(usize, u32)>,
     tokens: u64,
     /// When the first write was acknowledged after the faults were over.
     pub(crate) first_ack: Option<u64>,
     /// Machines that had read what the log has lost, or that need it, and up to where.
     pub(crate) ahead: Vec<(usize, Position)>,
     /// What the log has lost.
-    lost: Vec<(Position, Arc<[u8]>)>,
+    pub(crate) lost: Vec<(Position, Arc<[u8]>)>,
     /// What has happened, for a report.
     pub(crate) counts: BTreeMap<&'static str, u64>,
 }
@@ -125,7 +125,12 @@ impl World {
         let plan = Plan::new(&mut random, loss);
         let drift = plan.drift;
         let host = |number: usize, random: &mut SmallRng| {
-            let rate = 1.0 + if number % 2 == 0 { drift } else { -drift };
+            let rate = 1.0
+                + if number.is_multiple_of(2) {
+                    drift
+                } else {
+                    -drift
+                };
             Host::new(&plan.config, rate, random.random_range(0..1 << 40))
         };
         let hosts: Vec<Host> = (0..plan.nodes).map(|n| host(n, &mut random)).collect();
@@ -200,7 +205,7 @@ impl World {
         self.time < self.plan.healed && self.random.random_range(0..1000) < of_a_thousand
     }
 
-    fn to_host(&mut self, delay: u64, host: usize, what: What) {
+    fn come_to(&mut self, delay: u64, host: usize, what: What) {
         let boot = Some(self.hosts[host].boot);
         self.later(delay, Event::At { host, boot, what });
     }
@@ -223,6 +228,7 @@ impl World {
                 if self.stream.end() > before {
                     self.oracle.stored(self.time, self.stream.end(), &bytes);
                     self.wake();
+                    (0..self.hosts.len()).for_each(|host| self.leases_are_apart(host));
                 }
                 for _ in 0..1 + u32::from(self.odds(self.plan.repeated)) {
                     if self.odds(self.plan.lost) || self.hosts[host].isolated_until > self.time {
@@ -315,7 +321,7 @@ impl World {
         }
         if isolated_until > self.time {
             let delay = isolated_until - self.time + self.delay();
-            return self.to_host(delay, host, What::Deliver(reading));
+            return self.come_to(delay, host, What::Deliver(reading));
         }
         let from = Position::new(self.hosts[host].reading.1);
         let now = self.hosts[host].clock(self.time);
@@ -328,7 +334,7 @@ impl World {
             self.hosts[host].reading.1 = first.get();
             self.carry_out(host);
             let delay = self.delay();
-            return self.to_host(delay, host, What::Deliver(reading));
+            return self.come_to(delay, host, What::Deliver(reading));
         }
         let Some((position, bytes)) = self.stream.next(from) else {
             self.idle[host] = true;
@@ -349,7 +355,7 @@ impl World {
         }
         let delay = self.delay() / 4 + 1;
         if self.hosts[host].node.is_some() {
-            self.to_host(delay, host, What::Deliver(reading));
+            self.come_to(delay, host, What::Deliver(reading));
         }
     }
 
@@ -358,7 +364,7 @@ impl World {
             if std::mem::take(&mut self.idle[host]) {
                 let reading = self.hosts[host].reading.0;
                 let delay = self.delay();
-                self.to_host(delay, host, What::Deliver(reading));
+                self.come_to(delay, host, What::Deliver(reading));
             }
         }
     }
@@ -413,7 +419,7 @@ impl World {
                 0 => self.random.random_range(0..3_000 * MS),
                 _ => 0,
             };
-            return self.to_host(stopped, host, What::HasRead { epoch, held });
+            return self.come_to(stopped, host, What::HasRead { epoch, held });
         }
         let mut effects = effects(op, &changes, self.plan.filler);
         if is_once {
@@ -479,6 +485,24 @@ impl World {
         self.count("stale reads");
     }
 
+    /// A leader that was replaced has no lease any more, whether a client happens to read there or
+    /// not.
+    fn leases_are_apart(&self, host: usize) {
+        let machine = &self.hosts[host];
+        let Some(node) = machine.node.as_ref().filter(|_| self.plan.loss.is_none()) else {
+            return;
+        };
+        let (Role::Leader(epoch), Some(until)) = (node.role(), node.lease_until()) else {
+            return;
+        };
+        let holds = machine.clock(self.time) < until;
+        let newest = self.oracle.epoch();
+        assert!(
+            epoch == newest || !holds,
+            "host {host} still has the lease of epoch {epoch} in epoch {newest}"
+        );
+    }
+
     /// Carries out what a node asks for, and looks when it is to be called again.
     fn carry_out(&mut self, host: usize) {
         while let Some(action) = self.hosts[host].node.as_mut().and_then(Node::next_action) {
@@ -487,6 +511,7 @@ impl World {
             }
             self.act(host, action);
         }
+        self.leases_are_apart(host);
         let machine = &mut self.hosts[host];
         let Some(deadline) = machine.node.as_ref().and_then(Node::deadline) else {
             return;
@@ -494,7 +519,7 @@ impl World {
         machine.tick_serial += 1;
         let (serial, at) = (machine.tick_serial, machine.time_of(deadline));
         let delay = at.saturating_sub(self.time).max(1);
-        self.to_host(delay, host, What::Tick(serial));
+        self.come_to(delay, host, What::Tick(serial));
     }
 
     fn act(&mut self, host: usize, action: Action) {
@@ -527,7 +552,7 @@ impl World {
                 self.hosts[host].reading = (reading, from.get());
                 self.idle[host] = false;
                 let delay = self.delay();
-                self.to_host(delay, host, What::Deliver(reading));
+                self.come_to(delay, host, What::Deliver(reading));
             }
             Action::Ask { question } => {
                 let delay = self.delay();
@@ -632,7 +657,7 @@ impl World {
         self.answer(client, op, Err(Failed { is_undone, leader }));
     }
 
-    fn restart(&mut self, host: usize) {
+    pub(crate) fn restart(&mut self, host: usize) {
         let incarnation = self.random.random();
         let config = self.plan.config.clone();
         let machine = &mut self.hosts[host];
@@ -645,127 +670,5 @@ impl World {
         let node = Node::start(config, &host.to_string(), incarnation, machine.start(), now);
         machine.node = Some(node.expect("a node"));
         self.carry_out(host);
-    }
-
-    fn crashes_now(&mut self, host: usize) -> bool {
-        match &mut self.crash_in {
-            Some((which, 0)) if *which == host => {
-                self.crash_in = None;
-                true
-            }
-            Some((which, left)) if *which == host => {
-                *left -= 1;
-                false
-            }
-            _ => false,
-        }
-    }
-
-    fn crash(&mut self, host: usize) {
-        self.count("crashes");
-        let kept = self.random.random_range(0..=self.hosts[host].own.len());
-        self.hosts[host].crash(kept);
-        self.idle[host] = false;
-        let delay = self.random.random_range(MS..2_000 * MS);
-        self.later(delay, Event::Restart { host });
-    }
-
-    /// One more fault.
-    fn fault(&mut self) {
-        let next = self.random.random_range(MS..1_500 * MS);
-        if self.time + next < self.plan.healed {
-            self.later(next, Event::Fault);
-        }
-        let leading = |host: &&usize| matches!(self.hosts[**host].role(), Some(Role::Leader(_)));
-        let all: Vec<usize> = (0..self.hosts.len()).collect();
-        let leader = all.iter().find(leading).copied();
-        let any = self.random.random_range(0..self.hosts.len());
-        let host = leader
-            .filter(|_| self.random.random_bool(0.6))
-            .unwrap_or(any);
-        let Some(kind) = self
-            .random
-            .random_range(0..=self.plan.faults.len())
-            .checked_sub(1)
-        else {
-            return;
-        };
-        let until = self.time + self.random.random_range(MS..4_000 * MS);
-        let can_lose = self.plan.loss.is_none();
-        match self.plan.faults[kind] {
-            0 => self.hosts[host].paused_until = until,
-            1 | 2 => self.hosts[host].isolated_until = until,
-            3 if can_lose && self.hosts[host].node.is_some() => self.crash(host),
-            4 if can_lose => self.crash_in = Some((host, self.random.random_range(0..20))),
-            5 => self.outage_until = self.time + self.random.random_range(MS..2_000 * MS),
-            6 => self.hosts[host].save(),
-            7 if can_lose => {
-                self.hosts[host].save();
-                let kept = self.hosts.iter().map(|host| host.snapshot.point.position);
-                let mut kept: Vec<Position> = kept.collect();
-                kept.sort_unstable();
-                // Some nodes are further behind than the newest snapshot, and need it.
-                let from = kept[self.random.random_range(0..kept.len())];
-                self.stream.truncate_below(from.next());
-            }
-            _ => {}
-        }
-    }
-
-    /// The faults are over.
-    fn heal(&mut self) {
-        self.outage_until = 0;
-        self.crash_in = None;
-        for host in 0..self.hosts.len() {
-            self.hosts[host].isolated_until = 0;
-            self.hosts[host].paused_until = 0;
-            self.restart(host);
-        }
-    }
-
-    /// Whether the log lacks something up to a position, or has something else there. A late copy of
-    /// an append may have brought it back.
-    pub(crate) fn lacks(&self, read: Position) -> bool {
-        let mut lost = self.lost.iter().filter(|(position, _)| *position <= read);
-        lost.any(|(position, bytes)| {
-            self.stream.next(*position) != Some((*position, bytes.clone()))
-        })
-    }
-
-    /// The log loses what it had confirmed.
-    fn lose(&mut self) {
-        let end = self.stream.end();
-        let first = self.stream.first();
-        match self.plan.loss {
-            Some(Loss::Tail) => {
-                let count = self.random.random_range(1..12);
-                self.lost = self.stream.lose_tail(count);
-                let end = self.stream.end();
-                let read = self
-                    .hosts
-                    .iter()
-                    .map(|host| Some(host.node.as_ref()?.read_position()));
-                let read = read
-                    .enumerate()
-                    .filter_map(|(host, read)| Some((host, read?)));
-                self.ahead = read.filter(|(_, read)| *read > end).collect();
-            }
-            Some(Loss::Hole) if end.get() > first.get() + 1 => {
-                // In front of what a node that starts anew must read.
-                let lost = Position::new(self.random.random_range(first.get() + 1..end.get()));
-                self.lost = self.stream.next(lost).into_iter().collect();
-                self.stream.lose(lost);
-                let host = self.random.random_range(0..self.hosts.len());
-                let machine = &mut self.hosts[host];
-                if machine.snapshot.point.position < lost {
-                    machine.own.clear();
-                    machine.synced = 0;
-                    machine.crash(0);
-                    self.ahead = vec![(host, lost)];
-                    self.later(MS, Event::Restart { host });
-                }
-            }
-            _ => {}
-        }
     }
 }
