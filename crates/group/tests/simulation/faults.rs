@@ -53,7 +53,8 @@ impl World {
         let can_lose = self.plan.loss.is_none();
         match self.plan.faults[kind] {
             0 => self.hosts[host].paused_until = until,
-            1 | 2 => self.hosts[host].isolated_until = until,
+            1 => self.hosts[host].isolated_until = until,
+            2 => self.hosts[host].held_until = until,
             3 if can_lose && self.hosts[host].node.is_some() => self.crash(host),
             4 if can_lose => self.crash_in = Some((host, self.random.random_range(0..20))),
             5 => self.outage_until = self.time + self.random.random_range(MS..2_000 * MS),
@@ -77,6 +78,7 @@ impl World {
         self.crash_in = None;
         for host in 0..self.hosts.len() {
             self.hosts[host].isolated_until = 0;
+            self.hosts[host].held_until = 0;
             self.hosts[host].paused_until = 0;
             self.restart(host);
         }

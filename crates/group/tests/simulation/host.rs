@@ -41,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) offset: u64,
     pub(crate) paused_until: u64,
     pub(crate) isolated_until: u64,
+    /// Until when the network holds back what the machine appends.
+    pub(crate) held_until: u64,
     /// The reading of the node, and its next message.
     pub(crate) reading: (u64, u64),
     /// The last message that a reading has lost.
@@ -70,6 +72,7 @@ impl Host {
             offset,
             paused_until: 0,
             isolated_until: 0,
+            held_until: 0,
             reading: (0, 0),
             glitch: 0,
             tick_serial: 0,

@@ -302,7 +302,12 @@ impl World {
                 let token = self.tokens;
                 self.tokens += 1;
                 match node.read(now, epoch, token) {
-                    Ok(Ready::Now(_)) => self.answer(held.client, held.op, Ok(held.answer)),
+                    Ok(Ready::Now(_)) => {
+                        let newest = self.oracle.epoch();
+                        let is_newest = epoch == newest || self.plan.loss.is_some();
+                        assert!(is_newest, "a read of epoch {epoch} is shown in {newest}");
+                        self.answer(held.client, held.op, Ok(held.answer));
+                    }
                     Ok(Ready::Later) => {
                         self.hosts[host].held.insert(token, held);
                     }
@@ -537,7 +542,8 @@ impl World {
                 if self.hosts[host].isolated_until > self.time || self.odds(self.plan.lost) {
                     return;
                 }
-                let delay = self.delay();
+                let held_back = self.hosts[host].held_until.saturating_sub(self.time);
+                let delay = held_back + self.delay();
                 let event = Event::Append {
                     host,
                     boot,
