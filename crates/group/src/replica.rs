@@ -15,7 +15,7 @@
 //!    nothing. So in the picture message 6 closes B's term, and B, whose append was to be message
 //!    6, is refused and claims again.
 //! 3. A batch counts when all of its parts have come. A claim drops parts without an end.
-//! 4. What counts continues the last record and the chain. What does not is a [`Refusal`]: no right
+//! 4. What counts continues the last record and the chain. What does not is a `Refusal`: no right
 //!    log has it.
 //!
 //! Rule 2 is needed because a condition on the last *number* alone does not fence pipelined

@@ -8,7 +8,7 @@
 //!
 //! Numbers are little-endian. The checksum is CRC-32C over everything but itself. The chains are
 //! those of the whole batch in each of its parts. The body of a claim is the leader's address; a
-//! renewal has none; a batch's is its part of the bytes of a [`Batch`](tremula_log::Batch).
+//! renewal has none; a batch's is its part of the bytes of a `Batch`.
 
 use crate::position::{Epoch, MessageId};
 use crate::refusal::Unreadable;

@@ -23,7 +23,7 @@
 //!    and a margin. Its own term it may replace at once, since it serves no reads any more.
 //! 5. A leader serves a read only while its lease lasts, counted from the first sending of a
 //!    message of its term that the log has taken.
-//! 6. What a peer or a client can make grow has a limit in [`Config`].
+//! 6. What a peer or a client can make grow has a limit in `Config`.
 
 mod leading;
 mod reading;
@@ -80,7 +80,8 @@ pub struct Freshness {
 /// One node of a group: the whole state machine, without threads, clocks and sockets.
 ///
 /// Each method takes the moment at which it is called. After each call, and at
-/// [`deadline`](Self::deadline), the host carries out [`actions`](Self::actions).
+/// [`deadline`](Self::deadline), the host carries out each
+/// [`next_action`](Self::next_action).
 #[derive(Debug)]
 pub struct Node {
     config: Config,
