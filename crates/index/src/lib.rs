@@ -30,7 +30,7 @@ mod serde;
 mod set_operations;
 mod snapshot;
 #[cfg(all(test, not(any(loom, shuttle))))]
-mod snapshot_suite;
+mod snapshot_tests;
 mod transactional;
 
 pub use art::Art;

@@ -8,8 +8,10 @@ use std::fmt;
 const OBSOLETE: u64 = 0b01;
 /// Set while a writer holds the lock.
 const LOCKED: u64 = 0b10;
+/// Set, beside `LOCKED`, while no thread holds the lock that was left locked.
+const LEFT: u64 = 0b100;
 /// What one change adds to the version.
-const STEP: u64 = 0b100;
+const STEP: u64 = 0b1000;
 
 /// An attempt has met a change, and must begin again.
 ///
@@ -74,8 +76,9 @@ impl Version {
 /// after validation, and a [collector](crate::reclaim::Collector) keeps what the pointer leads to.
 ///
 /// The lock is one word: an *obsolete* bit (the guarded node has been unlinked, so every thread
-/// that reaches it restarts), a *locked* bit, and a version of 62 bits, which does not wrap within
-/// a century. Waiting threads spin, then yield the core.
+/// that reaches it restarts), a *locked* bit, a *left* bit (it stays locked until somebody takes it
+/// over, so nobody waits for it), and a version of 61 bits, which does not wrap within a century.
+/// Waiting threads spin, then yield the core.
 ///
 /// Source: Leis, Scheibner, Kemper, Neumann, "The ART of practical synchronization", DaMoN 2016.
 ///
@@ -132,7 +135,7 @@ impl VersionLock {
     ///
     /// # Errors
     ///
-    /// [`Restart`] if the lock is obsolete.
+    /// [`Restart`] if the lock is obsolete or was [left](VersionGuard::leave).
     #[inline]
     pub fn read(&self) -> Result<Version, Restart> {
         // Acquire: pairs with the Release of the writer that made this version: what it wrote, and
@@ -166,7 +169,7 @@ impl VersionLock {
         loop {
             // Acquire: as in `read`.
             let word = self.word.load(Ordering::Acquire);
-            if word & OBSOLETE != 0 {
+            if word & (OBSOLETE | LEFT) != 0 {
                 return Err(Restart);
             }
             if word & LOCKED == 0 {
@@ -232,7 +235,7 @@ impl VersionLock {
     ///
     /// # Errors
     ///
-    /// [`Restart`] if the lock is obsolete.
+    /// [`Restart`] if the lock is obsolete or was [left](VersionGuard::leave).
     pub fn lock(&self) -> Result<VersionGuard<'_>, Restart> {
         loop {
             let version = self.read()?;
@@ -246,15 +249,16 @@ impl VersionLock {
     ///
     /// # Panics
     ///
-    /// If the lock is not held. Only one thread may call this, and it must know by other means that
-    /// the lock was left, and that what the thread that left it wrote has become visible.
+    /// If the lock was not left. Only one thread may call this, and it must know by other means
+    /// that the lock was left, and that what the thread that left it wrote has become visible.
     pub fn take_over(&self) -> VersionGuard<'_> {
         let word = self.word.load(Ordering::Relaxed);
-        assert!(word & LOCKED != 0, "a lock that is free is not taken over");
-        // The thread that left the lock has set the bit, and its fence stands behind that.
+        assert!(word & LEFT != 0, "a lock that is free is not taken over");
+        // The thread that left the lock has set the lock bit, and its fence stands behind that.
+        self.word.store(word & !LEFT, Ordering::Relaxed);
         VersionGuard {
             lock: self,
-            version: Version(word & !LOCKED),
+            version: Version(word & !(LOCKED | LEFT)),
         }
     }
 
@@ -270,6 +274,13 @@ impl VersionLock {
     #[must_use]
     pub fn is_obsolete(&self) -> bool {
         self.word.load(Ordering::Relaxed) & OBSOLETE != 0
+    }
+
+    /// Whether a thread that waits for the lock will get it: it is neither obsolete nor
+    /// [left](VersionGuard::leave).
+    #[must_use]
+    pub fn is_worth_a_wait(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & (OBSOLETE | LEFT) == 0
     }
 
     fn locked(&self, version: Version) -> VersionGuard<'_> {
@@ -324,8 +335,10 @@ impl VersionGuard<'_> {
     }
 
     /// Leaves the lock locked, for a thread that will [take it over](VersionLock::take_over).
+    /// Nobody waits for it until then.
     pub fn leave(self) {
-        std::mem::forget(self);
+        let before = self.version.0;
+        self.unlock(before | LOCKED | LEFT);
     }
 
     /// Unlocks for the last time: the node that the lock guards has been unlinked. Every thread
@@ -410,7 +423,10 @@ mod tests {
         let version = lock.read().unwrap();
         lock.try_lock().unwrap().leave();
         assert!(lock.try_lock().is_err() && lock.validate(version).is_err());
-        lock.take_over().unchanged();
+        assert!(!lock.is_worth_a_wait() && lock.read().is_err() && lock.lock().is_err());
+        let guard = lock.take_over();
+        assert!(lock.is_worth_a_wait() && lock.try_read().is_err());
+        guard.unchanged();
         lock.validate(version).unwrap();
         lock.try_lock().unwrap().leave();
         drop(lock.take_over());

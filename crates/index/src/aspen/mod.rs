@@ -70,7 +70,8 @@
 //! The leaves of each format; what blocks take, how much of that is free and how much in huge
 //! pages (0 if the system refuses them); `splits` for lack of room and `contention_splits`;
 //! `merges`; leaves that were `heated` and `cooled`, and the `drains` of hot ones; `waits` of
-//! writers; `detours` of threads that a route led astray.
+//! writers; `detours` of threads that a route led astray; `snapshots` that were taken beside
+//! writers, and the `copied_leaves` that writers preserved for them.
 //!
 //! # When not to use it
 //!
@@ -106,8 +107,11 @@
 //!
 //! Every operation is linearizable except `len`, `shape` and [`range`](OrderedIndex::range), which
 //! shows the entries of each batch, all of one leaf, as of one moment. A scan or snapshot validates
-//! all leaves at the end; after a few failures it locks them from left to right. A range is removed
-//! under the lock of its first leaf, which takes over the keys of those that become empty.
+//! all leaves at the end. After a few failures a short scan locks them from left to right, and a
+//! snapshot or long scan takes a moment, which no writer waits for: one that comes later copies
+//! what the snapshot lacks of a leaf before it changes it. So a snapshot takes memory for what is
+//! written meanwhile. A range is removed under the lock of its first leaf, which takes over the
+//! keys of those that become empty.
 //!
 //! The map is not lock-free: a thread that comes to a leaf that is being changed waits.
 //!

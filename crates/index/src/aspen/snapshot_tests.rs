@@ -3,7 +3,7 @@
 use super::{Aspen, Map};
 use crate::contract::Storable;
 use crate::key::{ByteHead, ByteKey};
-use crate::snapshot_suite::{self, Subject};
+use crate::snapshot_tests::{self, Progress, Subject};
 use crate::{Direction, KeyRange, OrderedIndex};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,17 +30,17 @@ impl<K: ByteKey + Storable, V: Storable> Subject<K, V> for Small<K, V> {
 
 #[test]
 fn a_snapshot_shows_all_that_came_before_what_it_shows() {
-    snapshot_suite::shows_all_that_came_before_what_it_shows::<u64, Small<_, _>>();
+    snapshot_tests::shows_all_that_came_before_what_it_shows::<u64, Small<_, _>>();
 }
 
 #[test]
 fn a_snapshot_shows_a_step_whole_or_not_at_all() {
-    snapshot_suite::shows_a_step_whole_or_not_at_all::<Small<_, _>>();
+    snapshot_tests::shows_a_step_whole_or_not_at_all::<Small<_, _>>();
 }
 
 #[test]
 fn a_snapshot_shows_the_removal_of_a_range_whole_or_not_at_all() {
-    snapshot_suite::shows_the_removal_of_a_range_whole_or_not_at_all::<Small<_, _>>();
+    snapshot_tests::shows_the_removal_of_a_range_whole_or_not_at_all::<Small<_, _>>();
 }
 
 /// Threads append in turns of their own to a leaf that is hot again and again: of each thread a
@@ -56,14 +56,12 @@ fn a_snapshot_of_a_hot_leaf_shows_all_that_came_before_what_it_shows() {
         map.insert(key, Box::new(key));
     }
     let next = &AtomicU64::new(8);
-    let last_of: &[AtomicU64; THREADS as usize] = &std::array::from_fn(|_| AtomicU64::new(0));
+    let progress = &Progress::default();
     thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 let mut mine = Vec::new();
-                let snapshots = || map.shape().get("snapshots").unwrap_or(0);
-                let goes_on = |turn: &u64| *turn < EACH || turn % 100 > 0 || snapshots() < 20;
-                for turn in (0..).take_while(goes_on) {
+                progress.write(EACH, |turn| {
                     if turn % 1000 == 0 && map.shape().get("hot_leaves") == Some(0) {
                         map.heat(&next.load(Ordering::SeqCst));
                     }
@@ -75,13 +73,12 @@ fn a_snapshot_of_a_hot_leaf_shows_all_that_came_before_what_it_shows() {
                     if let Some(old) = mine.len().checked_sub(BEHIND as usize) {
                         assert!(map.remove(&mine[old]).is_some());
                     }
-                }
-                last_of[thread as usize].store(1, Ordering::SeqCst);
+                });
             });
         }
         for direction in [Direction::Ascending, Direction::Descending] {
             scope.spawn(move || {
-                while last_of.iter().any(|last| last.load(Ordering::SeqCst) == 0) {
+                progress.look_until(THREADS as usize, || {
                     let Map::Numbers(numbers) = &map.map else {
                         panic!("keys that their heads determine");
                     };
@@ -100,14 +97,10 @@ fn a_snapshot_of_a_hot_leaf_shows_all_that_came_before_what_it_shows() {
                         }
                         assert!(of_thread.len() <= BEHIND as usize);
                     }
-                }
+                });
             });
         }
     });
-    numbers_have_adapted(map);
-}
-
-fn numbers_have_adapted(map: &Small<u64, Box<u64>>) {
     let figures = map.shape();
     for name in ["heated", "drains", "snapshots", "copied_leaves"] {
         assert!(figures.get(name) > Some(0), "{name} in {figures:?}");

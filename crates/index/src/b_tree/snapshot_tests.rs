@@ -3,7 +3,7 @@
 use super::OlcBTree;
 use crate::contract::Storable;
 use crate::key::{ByteHead, ByteString};
-use crate::snapshot_suite::{self, Key, Subject};
+use crate::snapshot_tests::{self, Key, Subject};
 use crate::{KeyRange, OrderedIndex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,17 +29,17 @@ impl Key for ByteString {
 
 #[test]
 fn a_snapshot_shows_all_that_came_before_what_it_shows() {
-    snapshot_suite::shows_all_that_came_before_what_it_shows::<_, Low<ByteString, u32>>();
+    snapshot_tests::shows_all_that_came_before_what_it_shows::<_, Low<ByteString, u32>>();
 }
 
 #[test]
 fn a_snapshot_shows_a_step_whole_or_not_at_all() {
-    snapshot_suite::shows_a_step_whole_or_not_at_all::<Low<_, _>>();
+    snapshot_tests::shows_a_step_whole_or_not_at_all::<Low<_, _>>();
 }
 
 #[test]
 fn a_snapshot_shows_the_removal_of_a_range_whole_or_not_at_all() {
-    snapshot_suite::shows_the_removal_of_a_range_whole_or_not_at_all::<Low<_, _>>();
+    snapshot_tests::shows_the_removal_of_a_range_whole_or_not_at_all::<Low<_, _>>();
 }
 
 /// A value whose clones panic on demand.

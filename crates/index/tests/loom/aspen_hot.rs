@@ -138,7 +138,7 @@ fn a_scan_is_of_one_moment(name: &str, preemptions: usize, direction: Direction,
             let mut entries = Vec::new();
             let low = far(first);
             let range = KeyRange::new(Bound::Included(&low), Bound::Unbounded);
-            other.scan(range, direction, usize::MAX, &mut entries);
+            other.scan(range, direction, 9, &mut entries);
             entries.sort_unstable();
             // The first is written before the last.
             let pair = (entries[0].1, entries[entries.len() - 1].1);
@@ -178,5 +178,25 @@ fn a_range_with_a_hot_leaf_is_removed_at_once() {
         let removed = remover.join().unwrap();
         assert_eq!(removed + map.len(), 3);
         assert_eq!(values(&map).len(), map.len());
+    });
+}
+
+/// The first key is removed before the second one is inserted.
+#[test]
+fn a_snapshot_of_a_hot_leaf_is_of_one_moment() {
+    check("a_snapshot_of_a_hot_leaf_is_of_one_moment", 2, || {
+        let map = hot([1]);
+        let other = Arc::clone(&map);
+        let reader = thread::spawn(move || {
+            let seen = values(&other);
+            assert!(
+                [&[0, 1][..], &[0], &[0, 2]].contains(&&seen[..]),
+                "{seen:?}"
+            );
+        });
+        assert_eq!(map.remove(&far(1)), Some(1));
+        assert_eq!(map.insert(far(2), 2), None);
+        reader.join().unwrap();
+        assert_eq!(values(&map), [0, 2]);
     });
 }

@@ -40,10 +40,11 @@ fn threads_append_and_look(name: &str, shift: u32) {
             .collect();
         let other = Arc::clone(&map);
         let watcher = thread::spawn(move || {
-            for round in 0..3 {
+            for round in 0..4 {
                 let mut entries = Vec::new();
                 let direction = [Direction::Ascending, Direction::Descending][round % 2];
-                other.scan(KeyRange::all(), direction, usize::MAX, &mut entries);
+                let limit = [999, usize::MAX][round / 2];
+                other.scan(KeyRange::all(), direction, limit, &mut entries);
                 entries.sort_unstable();
                 assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0));
                 // Each thread inserts in order.

@@ -14,6 +14,8 @@ mod leaf;
 mod place;
 mod ranges;
 mod routes;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod snapshot_tests;
 mod snapshots;
 mod step;
 mod structure;
@@ -109,6 +111,14 @@ pub(super) struct Words<const UNITS: usize> {
     snapshots: Snapshots,
 }
 
+/// Whether a key belonged to a leaf at this version.
+#[inline(always)]
+fn belongs(leaf: &Leaf, key: u64, version: Version) -> Result<Version, Restart> {
+    let belongs = leaf.covers(key);
+    leaf.lock.validate(version)?;
+    if belongs { Ok(version) } else { Err(Restart) }
+}
+
 /// Lookups whose cache misses overlap.
 const LANES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
@@ -160,10 +170,7 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Looks for a key in a leaf, if the key belongs to it and the leaf is not hot.
     #[inline(always)]
     fn look_into(&self, leaf: &Leaf, key: u64) -> Result<Option<u64>, Restart> {
-        let version = match leaf.lock.try_read() {
-            Ok(version) => version,
-            Err(Restart) => self.wait_for_version(leaf, key)?,
-        };
+        let version = leaf.lock.read()?;
         if !leaf.covers(key) {
             return Err(Restart);
         }
@@ -197,19 +204,11 @@ impl<const UNITS: usize> Words<UNITS> {
     fn find(&self, key: u64) -> Result<Found<'_>, &Table> {
         let id = self.routes.leaf_of(key);
         let leaf = self.leaves.get(id);
-        match self.belongs(leaf, key) {
+        let version = leaf.lock.try_read();
+        match version.and_then(|version| belongs(leaf, key, version)) {
             Ok(version) => Ok(Found { id, leaf, version }),
             Err(Restart) => self.find_slowly(id, key),
         }
-    }
-
-    /// A version of a leaf at which a key belonged to it.
-    #[inline(always)]
-    fn belongs(&self, leaf: &Leaf, key: u64) -> Result<Version, Restart> {
-        let version = leaf.lock.try_read()?;
-        let belongs = leaf.covers(key);
-        leaf.lock.validate(version)?;
-        if belongs { Ok(version) } else { Err(Restart) }
     }
 
     /// The leaf to which a key belongs, if it is ordinary and no writer has it. Does not wait for
@@ -217,7 +216,8 @@ impl<const UNITS: usize> Words<UNITS> {
     fn find_at_once(&self, key: u64) -> Option<Found<'_>> {
         let id = self.borders.leaf_of(key);
         let leaf = self.leaves.get(id);
-        let version = self.belongs(leaf, key).ok()?;
+        let version = leaf.lock.try_read().ok()?;
+        let version = belongs(leaf, key, version).ok()?;
         Some(Found { id, leaf, version })
     }
 
@@ -227,25 +227,9 @@ impl<const UNITS: usize> Words<UNITS> {
         if let Some(table) = leaf.table() {
             return table.has(key).then_some(Err(table));
         }
-        if leaf.lock.try_read().is_err() {
-            self.wait_for_version(leaf, key).ok()?;
-        }
-        let version = self.belongs(leaf, key).ok()?;
+        let version = leaf.lock.read().ok()?;
+        let version = belongs(leaf, key, version).ok()?;
         Some(Ok(Found { id, leaf, version }))
-    }
-
-    /// Waits while a writer has locked a leaf that is not hot and to which a key seems to belong.
-    #[cold]
-    #[inline(never)]
-    fn wait_for_version(&self, leaf: &Leaf, key: u64) -> Result<Version, Restart> {
-        let backoff = Backoff::new();
-        loop {
-            if let Ok(version) = leaf.lock.try_read() {
-                return Ok(version);
-            }
-            self.is_worth_a_wait(leaf, key)?;
-            backoff.wait();
-        }
     }
 
     /// Finds what is not found at once. Asks the separators where the route leads astray, and mends

@@ -17,9 +17,11 @@ const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 /// A scan that wants more entries than this, from the lowest on, does not stop writers.
 const LONG: usize = 1000;
 
-/// A long scan that has met a writer is not tried again without a number if it has read more
-/// entries than this.
-const TRIED_AGAIN: usize = if cfg!(any(loom, shuttle)) { 0 } else { LONG };
+/// How often a long scan is tried so; in models never, for what comes then to be seen soon.
+const OPTIMISTIC_LONG_SCANS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 4 };
+
+/// A long scan that has met a writer is not tried again so if it has read more entries than this.
+const TRIED_AGAIN: usize = LONG;
 
 /// The keys from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,8 +171,9 @@ impl<const UNITS: usize> Words<UNITS> {
             return;
         }
         let is_long = limit == usize::MAX || direction == Direction::Ascending && limit > LONG;
+        let tries = [OPTIMISTIC_SCANS, OPTIMISTIC_LONG_SCANS][usize::from(is_long)];
         let backoff = Backoff::new();
-        for _ in 0..OPTIMISTIC_SCANS {
+        for _ in 0..tries {
             let mut left = limit;
             let collected = self.try_to_collect(keys, direction, &mut left, sink);
             if collected.is_ok() {

@@ -2,8 +2,9 @@
 //! the first writer that comes after its moment.
 //!
 //! It works as in the [B+tree](crate::b_tree), whose module `snapshots` has the picture: a snapshot
-//! takes a number, the next of the clock, and walks over its leaves; whoever changes a leaf first
-//! *preserves* it, that is, copies what the snapshots under way lack. There are two differences.
+//! takes a number, the next of the clock, and walks over its leaves; the first thread that changes
+//! a leaf *preserves* it, that is, copies what the snapshots under way lack. There are two
+//! differences.
 //!
 //! - The clock stands at 0 while no snapshot is under way. Then a writer looks at nothing else: the
 //!   number up to which a leaf is preserved lies apart from the leaf.
@@ -36,7 +37,7 @@ use super::ranges::{Keys, Sink};
 use super::{Found, Words, count};
 use crate::contract::Direction;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{CachePadded, Mutex};
+use tremula_sync::{Backoff, CachePadded, Mutex};
 
 /// How many leaves a snapshot passes before it looks whether it has enough.
 const LEAVES_A_LOOK: usize = 16;
@@ -239,6 +240,18 @@ impl<const UNITS: usize> Words<UNITS> {
         limit: usize,
         sink: &mut impl Sink,
     ) {
+        self.collect_leaf_by_leaf(keys, direction, limit, sink, || ());
+    }
+
+    /// As `collect_beside_writers`. Calls `between` behind each leaf.
+    pub(super) fn collect_leaf_by_leaf(
+        &self,
+        keys: Keys,
+        direction: Direction,
+        limit: usize,
+        sink: &mut impl Sink,
+        mut between: impl FnMut(),
+    ) {
         count(&self.counters.snapshots);
         let number = self.snapshots.begin(keys);
         let is_limited = limit < usize::MAX && direction == Direction::Ascending;
@@ -251,6 +264,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 break;
             }
             at = last + 1;
+            between();
         }
         self.snapshots.end(number).show(direction, limit, sink);
     }
@@ -259,31 +273,31 @@ impl<const UNITS: usize> Words<UNITS> {
     /// found by the key, none need be locked meanwhile: a merge that takes entries behind the walk
     /// preserves them.
     fn preserve_leaf_of(&self, key: u64, number: Moment) -> u64 {
+        let backoff = Backoff::new();
         loop {
             match self.find(key) {
                 Ok(Found { id, leaf, .. }) => {
-                    let Ok(lock) = self.wait_for_lock(leaf, key) else {
-                        continue;
-                    };
-                    let last = leaf.covers(key).then(|| leaf.last());
-                    if last.is_some() {
-                        self.preserve_up_to(id, leaf, number);
-                    }
-                    lock.unchanged();
-                    if let Some(last) = last {
-                        return last;
+                    if let Ok(lock) = self.wait_for_lock(leaf, key) {
+                        let last = leaf.covers(key).then(|| leaf.last());
+                        if last.is_some() {
+                            self.preserve_up_to(id, leaf, number);
+                        }
+                        lock.unchanged();
+                        if let Some(last) = last {
+                            return last;
+                        }
                     }
                 }
                 Err(table) => {
-                    let Some(whole) = table.hold_all(key) else {
-                        continue;
-                    };
-                    self.preserve_whole(&whole, number);
-                    let last = whole.keys().last;
-                    whole.release();
-                    return last;
+                    if let Some(whole) = table.hold_all(key) {
+                        self.preserve_whole(&whole, number);
+                        let last = whole.keys().last;
+                        whole.release();
+                        return last;
+                    }
                 }
             }
+            backoff.wait();
         }
     }
 }

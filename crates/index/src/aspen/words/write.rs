@@ -138,18 +138,12 @@ impl<const UNITS: usize> Words<UNITS> {
             if let Ok(lock) = leaf.lock.try_lock() {
                 return Ok(lock);
             }
-            self.is_worth_a_wait(leaf, key)?;
+            // A hint: a writer may be about to change this.
+            if !leaf.lock.is_worth_a_wait() || !leaf.covers(key) {
+                return Err(Restart);
+            }
             backoff.wait();
         }
-    }
-
-    /// Whether a leaf that another thread has locked will be free, and the key may belong to it.
-    pub(super) fn is_worth_a_wait(&self, leaf: &Leaf, key: u64) -> Result<(), Restart> {
-        // What is read here is a hint: a writer may be about to change it.
-        if leaf.lock.is_obsolete() || leaf.table().is_some() || !leaf.covers(key) {
-            return Err(Restart);
-        }
-        Ok(())
     }
 
     /// Waits for the lock of a leaf, or of the key's bucket in it. If the key does not belong to

@@ -30,37 +30,42 @@ impl Key for u64 {
     }
 }
 
-/// Counts a writer as done when it ends, also by a panic.
-struct Ends<'a>(&'a AtomicUsize);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// What threads have come to.
 #[derive(Default)]
-struct Progress {
+pub(crate) struct Progress {
     /// Writers that are done.
     done: AtomicUsize,
+    /// Snapshots that were taken; as many as can be once a thread that takes them has ended.
     snapshots: AtomicUsize,
 }
 
 impl Progress {
-    /// Whether a writer that has come to a round goes on: until it has done so much, and snapshots
-    /// were taken beside it.
-    fn goes_on(&self, round: u64, rounds: u64) -> bool {
+    /// Does rounds of a writer, from 1 on: this number, and more until snapshots were taken beside
+    /// them.
+    pub(crate) fn write(&self, rounds: u64, mut write: impl FnMut(u64)) {
         const SNAPSHOTS: usize = if cfg!(miri) { 2 } else { 20 };
-        round <= rounds || self.snapshots.load(Ordering::SeqCst) < SNAPSHOTS
+        let _ends = Ends(|| self.done.fetch_add(1, Ordering::SeqCst));
+        let goes_on =
+            |round: &u64| *round <= rounds || self.snapshots.load(Ordering::SeqCst) < SNAPSHOTS;
+        (1..).take_while(goes_on).for_each(&mut write);
     }
 
     /// Looks at snapshots until this number of writers is done.
-    fn look_until(&self, writers: usize, mut look: impl FnMut()) {
+    pub(crate) fn look_until(&self, writers: usize, mut look: impl FnMut()) {
+        let _ends = Ends(|| self.snapshots.swap(usize::MAX / 2, Ordering::SeqCst));
         while self.done.load(Ordering::SeqCst) < writers {
             look();
             self.snapshots.fetch_add(1, Ordering::SeqCst);
         }
+    }
+}
+
+/// Does this when a thread ends, also by a panic.
+struct Ends<F: Fn() -> usize>(F);
+
+impl<F: Fn() -> usize> Drop for Ends<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
@@ -114,10 +119,7 @@ pub(crate) fn shows_all_that_came_before_what_it_shows<K: Key, M: Subject<K, u32
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             scope.spawn(move || {
-                let _ends = Ends(&progress.done);
-                for round in (1..).take_while(|round| progress.goes_on(u64::from(*round), ROUNDS)) {
-                    write(tree, writer, round);
-                }
+                progress.write(ROUNDS, |round| write(tree, writer, round as u32));
             });
         }
         for _ in 0..2 {
@@ -156,10 +158,9 @@ pub(crate) fn shows_a_step_whole_or_not_at_all<M: Subject<u64, u64>>() {
     thread::scope(|scope| {
         for writer in 0..2 {
             scope.spawn(move || {
-                let _ends = Ends(&progress.done);
                 let steps = tree.transactional().unwrap();
                 let mut turn: u64 = writer + 1;
-                for _ in (1..).take_while(|step| progress.goes_on(*step, STEPS)) {
+                progress.write(STEPS, |_| {
                     turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let (from, to) = ((turn >> 33) % ACCOUNTS * 7, (turn >> 48) % ACCOUNTS * 7);
                     let (from, to) = (from.min(to), from.max(to) + 1);
@@ -175,7 +176,7 @@ pub(crate) fn shows_a_step_whole_or_not_at_all<M: Subject<u64, u64>>() {
                             step.remove(&to);
                         }
                     });
-                }
+                });
             });
         }
         scope.spawn(move || {
@@ -203,9 +204,8 @@ pub(crate) fn shows_the_removal_of_a_range_whole_or_not_at_all<M: Subject<u32, u
     thread::scope(|scope| {
         scope.spawn(move || {
             let range = KeyRange::new(Bound::Included(&low), Bound::Included(&high));
-            let _ends = Ends(&progress.done);
             let steps = tree.transactional().unwrap();
-            for _ in (1..).take_while(|round| progress.goes_on(*round, ROUNDS)) {
+            progress.write(ROUNDS, |_| {
                 assert_eq!(tree.remove_range(range), 200);
                 steps.atomically(&[range], &mut |step| {
                     for key in low..=high {
@@ -217,7 +217,7 @@ pub(crate) fn shows_the_removal_of_a_range_whole_or_not_at_all<M: Subject<u32, u
                 assert_eq!(tree.pop_last(), Some((1199, 1199)));
                 tree.insert(1199, 1199);
                 tree.insert(0, 0);
-            }
+            });
         });
         for _ in 0..2 {
             scope.spawn(move || {
