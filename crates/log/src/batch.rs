@@ -116,6 +116,48 @@ impl Batch {
         Records(&self.bytes)
     }
 
+    /// The batch as bytes, from which [`from_bytes`](Self::from_bytes) makes it again: for sending
+    /// it to another machine. O(1).
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The batch that [`as_bytes`](Self::as_bytes) returned these bytes of. `None` if they are not
+    /// one whole batch. O(bytes).
+    ///
+    /// ```
+    /// use tremula_log::Batch;
+    ///
+    /// let batch = Batch::of(b"a record");
+    /// assert_eq!(Batch::from_bytes(batch.as_bytes()), Some(batch.clone()));
+    /// assert_eq!(Batch::from_bytes(&batch.as_bytes()[1..]), None);
+    /// ```
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (count, length) = measure(bytes)?;
+        (length == bytes.len()).then(|| Self {
+            bytes: bytes.to_vec(),
+            count,
+            last: last_prefix(bytes),
+        })
+    }
+
+    /// The chain of a log that ends with this batch and had the chain `before` without it.
+    /// O(bytes).
+    ///
+    /// ```
+    /// use tremula_log::{Batch, Chain, Log, MemoryLog};
+    ///
+    /// let batch = Batch::of(b"a record");
+    /// let ticket = MemoryLog::new().append(&batch, None).unwrap();
+    /// assert_eq!(batch.chain_behind(Chain::START), ticket.chain());
+    /// ```
+    #[must_use]
+    pub fn chain_behind(&self, before: Chain) -> Chain {
+        before.and(Digest::of(&self.bytes))
+    }
+
     pub(crate) fn encoded(&self) -> &[u8] {
         &self.bytes
     }
@@ -323,9 +365,31 @@ fn measure(bytes: &[u8]) -> Option<(u32, usize)> {
     }
 }
 
+/// Where the prefix of the last record is, in the bytes of a whole batch.
+fn last_prefix(bytes: &[u8]) -> usize {
+    let lengths = Records(bytes).map(<[u8]>::len);
+    let last = lengths.clone().last().unwrap_or(0);
+    let all: usize = lengths.map(|length| PREFIX_BYTES + length).sum();
+    all - PREFIX_BYTES - last
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_made_of_bytes_can_be_added_to() {
+        let mut batch = Batch::of(b"abc");
+        batch.push(b"de");
+        let mut again = Batch::from_bytes(batch.as_bytes()).unwrap();
+        assert_eq!(again, batch);
+        again.push(b"f");
+        batch.push(b"f");
+        assert_eq!(again, batch);
+        let two = [batch.as_bytes(), batch.as_bytes()].concat();
+        assert_eq!(Batch::from_bytes(&two), None);
+        assert_eq!(Batch::from_bytes(&[]), None);
+    }
 
     #[test]
     fn batches_behind_each_other_are_told_apart() {

@@ -5,6 +5,7 @@
 //! catch it. Choose bugs that someone could write, and a checker that is there for their kind.
 
 mod check;
+mod group;
 mod histories;
 mod index_art;
 mod index_aspen;
@@ -90,6 +91,7 @@ pub(crate) enum Target {
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
     let parts = [
         check::MUTANTS,
+        group::MUTANTS,
         histories::MUTANTS,
         index_art::MUTANTS,
         index_aspen::MUTANTS,
