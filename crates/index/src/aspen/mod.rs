@@ -107,11 +107,11 @@
 //!
 //! Every operation is linearizable except `len`, `shape` and [`range`](OrderedIndex::range), which
 //! shows the entries of each batch, all of one leaf, as of one moment. A scan or snapshot validates
-//! all leaves at the end. After a few failures a short scan locks them from left to right, and a
-//! snapshot or long scan takes a moment, which no writer waits for: one that comes later copies
-//! what the snapshot lacks of a leaf before it changes it. So a snapshot takes memory for what is
-//! written meanwhile. A range is removed under the lock of its first leaf, which takes over the
-//! keys of those that become empty.
+//! all leaves at the end. After a few failures a short scan locks them from left to right. A
+//! snapshot or long scan then stops no writer: the first one that changes a leaf after the snapshot
+//! has begun copies what the snapshot lacks of it. So it takes memory for what is written
+//! meanwhile. A range is removed under the lock of its first leaf, which takes over the keys of
+//! those that become empty.
 //!
 //! The map is not lock-free: a thread that comes to a leaf that is being changed waits.
 //!

@@ -18,10 +18,11 @@ const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 const LONG: usize = 1000;
 
 /// How often a long scan is tried so; in models never, for what comes then to be seen soon.
-const OPTIMISTIC_LONG_SCANS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 4 };
-
-/// A long scan that has met a writer is not tried again so if it has read more entries than this.
-const TRIED_AGAIN: usize = LONG;
+const OPTIMISTIC_LONG_SCANS: u32 = if cfg!(any(loom, shuttle)) {
+    0
+} else {
+    OPTIMISTIC_SCANS
+};
 
 /// The keys from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +172,11 @@ impl<const UNITS: usize> Words<UNITS> {
             return;
         }
         let is_long = limit == usize::MAX || direction == Direction::Ascending && limit > LONG;
-        let tries = [OPTIMISTIC_SCANS, OPTIMISTIC_LONG_SCANS][usize::from(is_long)];
+        let tries = if is_long {
+            OPTIMISTIC_LONG_SCANS
+        } else {
+            OPTIMISTIC_SCANS
+        };
         let backoff = Backoff::new();
         for _ in 0..tries {
             let mut left = limit;
@@ -181,7 +186,8 @@ impl<const UNITS: usize> Words<UNITS> {
             }
             count(&self.counters.restarts);
             sink.clear();
-            if is_long && limit - left > TRIED_AGAIN {
+            // Too much was read in vain to try that again.
+            if is_long && limit - left > LONG {
                 break;
             }
             backoff.wait();
