@@ -181,7 +181,13 @@ impl Part {
     fn process(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.file("pid")).ok()?;
         let process = Pid::from_raw(text.trim().parse().ok()?)?;
-        let arguments = fs::read(format!("/proc/{}/cmdline", process.as_raw_nonzero())).ok()?;
+        let about = PathBuf::from(format!("/proc/{}", process.as_raw_nonzero()));
+        let arguments = fs::read(about.join("cmdline")).ok()?;
+        if arguments.is_empty() {
+            // It begins just now, or it has ended and nobody has noticed.
+            let status = fs::read_to_string(about.join("status")).ok()?;
+            return (!status.contains("State:\tZ")).then_some(process);
+        }
         let own = self.file("").into_os_string().into_encoded_bytes();
         let is_own = arguments.split(|byte| *byte == 0).any(|word| word == own);
         is_own.then_some(process)

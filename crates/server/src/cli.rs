@@ -235,7 +235,10 @@ fn serve(
         }
         None => None,
     };
-    let (group, point) = match arguments.group.open(persistence.as_ref())? {
+    let (group, point) = match arguments
+        .group
+        .open(persistence.as_ref(), arguments.listen.port)?
+    {
         Some((group, point)) => (Some(group), point),
         None => (None, None),
     };

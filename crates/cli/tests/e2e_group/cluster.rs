@@ -1,13 +1,14 @@
 //! Servers of NATS and nodes of a group on the loopback.
 
 use crate::support::resp::{Connection, encode};
-use crate::support::{Server, eventually, free_address, root};
+use crate::support::{Server, eventually, free_address, root, run};
+use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The program: `TREMULA_NATS`, or the one that `cargo xtask test` provides.
-pub(crate) fn nats_server() -> PathBuf {
+fn nats_server() -> PathBuf {
     let program = std::env::var_os("TREMULA_NATS")
         .map_or_else(|| root().join("target/nats/nats-server"), PathBuf::from);
     assert!(
@@ -19,8 +20,50 @@ pub(crate) fn nats_server() -> PathBuf {
     program
 }
 
+/// A cluster that `tremula cluster` has, ended when dropped.
+pub(crate) struct Tried {
+    folder: tempfile::TempDir,
+    port: String,
+}
+
+impl Tried {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            port: free_ports().to_string(),
+        }
+    }
+
+    fn command(&self, command: &str) -> Command {
+        let mut words = Command::new(env!("CARGO_BIN_EXE_tremula"));
+        words
+            .args(["cluster", command, "--port", &self.port, "--directory"])
+            .arg(self.folder.path());
+        if command == "up" {
+            words.arg("--nats-server").arg(nats_server());
+        }
+        words
+    }
+
+    /// Runs one of its commands, and returns what that prints.
+    pub(crate) fn run(&self, command: &str) -> String {
+        let output = run(&mut self.command(command), b"");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let errors = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{command}: {text}{errors}");
+        text
+    }
+}
+
+impl Drop for Tried {
+    fn drop(&mut self) {
+        // Also when a test fails: nothing else ends these processes.
+        let _ = self.command("down").stdout(Stdio::null()).status();
+    }
+}
+
 /// A port behind which those that `tremula cluster` uses are free at the moment.
-pub(crate) fn free_ports() -> u16 {
+fn free_ports() -> u16 {
     let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     let parts = [1, 2, 3, 101, 102, 103, 201, 202, 203];
     (0..100)
@@ -67,6 +110,18 @@ impl Drop for Nats {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Stops a process, and waits until each of its threads stands: what comes from now on finds it so.
+pub(crate) fn stop(server: &Server) {
+    server.signal("STOP");
+    eventually("the process stands", || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", server.process()));
+        tasks.expect("the process is there").all(|task| {
+            let status = task.expect("a thread").path().join("status");
+            fs::read_to_string(status).is_ok_and(|text| text.contains("State:\tT"))
+        })
+    });
 }
 
 /// Servers of NATS, and nodes whose log they have.

@@ -196,7 +196,7 @@ fn a_leader_that_was_stopped_steps_down_and_answers_nothing_old() {
     let server = cluster.nodes[old].as_ref().expect("it runs");
     let mut reader = cluster.connect(old).expect("it listens");
     let mut writer = cluster.connect(old).expect("it listens");
-    server.signal("STOP");
+    cluster::stop(server);
     reader.send(&encode(&["get", "key"]));
     writer.send(&encode(&["set", "lost", "x"]));
     let mut new = None;
@@ -250,31 +250,11 @@ fn nodes_refuse_a_log_that_has_lost_what_they_have_read() {
     });
 }
 
+/// Its processes outlive the command that starts them.
 #[test]
 fn a_cluster_for_trying_out_comes_up_fails_over_and_goes_down() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let nats = cluster::nats_server();
-    let ports = cluster::free_ports();
-    let cluster = |command: &str| {
-        let mut words = Command::new(env!("CARGO_BIN_EXE_tremula"));
-        words
-            .args([
-                "cluster",
-                command,
-                "--port",
-                &ports.to_string(),
-                "--directory",
-            ])
-            .arg(folder.path());
-        if command == "up" {
-            words.arg("--nats-server").arg(&nats);
-        }
-        let output = run(&mut words, b"");
-        let text = String::from_utf8(output.stdout).expect("text");
-        let errors = String::from_utf8(output.stderr).expect("text");
-        assert!(output.status.success(), "{command}: {text}{errors}");
-        text
-    };
+    let tried = cluster::Tried::new();
+    let cluster = |command| tried.run(command);
     let up = cluster("up");
     assert!(
         up.contains("node3 is started") && up.contains(" leads; try:"),

@@ -63,8 +63,11 @@ impl Settings {
             return Err(SettingsError::Count(self.servers.len()));
         }
         for server in &self.servers {
-            let has_scheme = server.starts_with("nats://") || server.starts_with("tls://");
-            if !has_scheme || server.parse::<async_nats::ServerAddr>().is_err() {
+            let place = ["nats://", "tls://"]
+                .iter()
+                .find_map(|scheme| server.strip_prefix(scheme));
+            let is_named = place.is_some_and(|place| !place.is_empty());
+            if !is_named || server.parse::<async_nats::ServerAddr>().is_err() {
                 return Err(SettingsError::Server(server.clone()));
             }
         }

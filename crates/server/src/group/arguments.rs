@@ -31,8 +31,8 @@ pub struct GroupArgs {
     #[arg(long, value_name = "NAME", requires = "replicate")]
     pub group: Option<String>,
 
-    /// Name of this node in its group, another one for each [default: the address at which it is
-    /// reached]
+    /// Name of this node in its group, another one for each, in letters, digits, - and _ [default:
+    /// node-PORT]
     #[arg(long, value_name = "NAME", requires = "replicate")]
     pub node: Option<String>,
 
@@ -163,6 +163,7 @@ impl GroupArgs {
     pub(crate) fn open(
         &self,
         persistence: Option<&Arc<Persistence>>,
+        Port(port): Port,
     ) -> Result<Option<Opened>, GroupError> {
         let Some(persistence) = persistence else {
             return if self.is_on() {
@@ -201,7 +202,10 @@ impl GroupArgs {
         let group = Group {
             host: Host::new(persistence.log()),
             name: self.name().to_owned(),
-            node: self.node.clone().unwrap_or_default(),
+            node: self.node.clone().unwrap_or_else(|| {
+                let port = port.map_or_else(|| "none".to_owned(), |port| port.to_string());
+                format!("node-{port}")
+            }),
             point: directory.join(POINT),
             has_led: AtomicBool::new(false),
         };
