@@ -1,5 +1,6 @@
 //! Servers of NATS and nodes of a group on the loopback.
 
+use crate::proxy::{Mode, Proxy};
 use crate::support::resp::{Connection, encode};
 use crate::support::{Server, eventually, free_address, root, run};
 use std::fs;
@@ -100,6 +101,14 @@ impl Nats {
         self.child = spawn(&self.command);
     }
 
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status();
+        assert!(sent.expect("kill runs").success());
+    }
+
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -129,13 +138,37 @@ pub(crate) struct Cluster {
     pub(crate) nats: Vec<Nats>,
     pub(crate) nodes: Vec<Option<Server>>,
     pub(crate) addresses: Vec<SocketAddr>,
-    urls: String,
+    /// What each node takes for the servers of NATS.
+    urls: Vec<String>,
+    /// Those between each node and the servers.
+    proxies: Vec<Vec<Proxy>>,
     folder: tempfile::TempDir,
+}
+
+/// Where the nodes of a cluster are.
+pub(crate) struct View {
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+impl View {
+    /// A connection to a node; `None` if it does not listen.
+    pub(crate) fn connect(&self, at: usize) -> Option<Connection> {
+        Connection::try_new(self.addresses[at])
+    }
 }
 
 impl Cluster {
     /// This many of each.
     pub(crate) fn new(servers: usize, nodes: usize) -> Self {
+        Self::made(servers, nodes, false)
+    }
+
+    /// The same, with a proxy between each node and each server.
+    pub(crate) fn between_proxies(servers: usize, nodes: usize) -> Self {
+        Self::made(servers, nodes, true)
+    }
+
+    fn made(servers: usize, nodes: usize, has_proxies: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let ports: Vec<u16> = (0..2 * servers + nodes)
             .map(|_| free_address().port())
@@ -157,11 +190,29 @@ impl Cluster {
             ];
             if servers > 1 {
                 words.push("--cluster_name=test".to_owned());
+                // Nodes know no other way than that through their proxies.
+                words.push("--no_advertise".to_owned());
                 words.push(format!("--cluster={}", all_routes[at]));
                 words.push(format!("--routes={}", all_routes.join(",")));
             }
             words
         };
+        let proxies: Vec<Vec<Proxy>> = (0..if has_proxies { nodes } else { 0 })
+            .map(|_| {
+                let to = clients
+                    .iter()
+                    .map(|port| SocketAddr::from(([127, 0, 0, 1], *port)));
+                to.map(Proxy::new).collect()
+            })
+            .collect();
+        let urls = (0..nodes).map(|at| {
+            let ports = match proxies.get(at) {
+                None => clients.to_vec(),
+                Some(proxies) => proxies.iter().map(|proxy| proxy.address.port()).collect(),
+            };
+            ports.iter().map(url).collect::<Vec<_>>().join(",")
+        });
+        let urls = urls.collect();
         let nats = (0..servers).map(|at| Nats::start(command(at))).collect();
         let mut cluster = Self {
             nats,
@@ -170,7 +221,8 @@ impl Cluster {
                 .iter()
                 .map(|port| SocketAddr::from(([127, 0, 0, 1], *port)))
                 .collect(),
-            urls: clients.iter().map(url).collect::<Vec<_>>().join(","),
+            urls,
+            proxies,
             folder,
         };
         for at in 0..nodes {
@@ -184,6 +236,20 @@ impl Cluster {
         self.folder.path()
     }
 
+    /// Where the nodes are.
+    pub(crate) fn view(&self) -> View {
+        View {
+            addresses: self.addresses.clone(),
+        }
+    }
+
+    /// What the proxies of a node do from now on.
+    pub(crate) fn set(&self, at: usize, mode: Mode) {
+        for proxy in &self.proxies[at] {
+            proxy.set(mode);
+        }
+    }
+
     /// Starts a node on its directory.
     fn start(&self, at: usize) -> Server {
         let directory = self.folder.path().join(format!("node{at}"));
@@ -191,7 +257,12 @@ impl Cluster {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
         command
             .args(["serve", "--port", &port, "--threads", "1"])
-            .args(["--replicate", &self.urls, "--node", &format!("node{at}")])
+            .args([
+                "--replicate",
+                &self.urls[at],
+                "--node",
+                &format!("node{at}"),
+            ])
             .arg("--dir")
             .arg(directory);
         Server::of(&mut command)
