@@ -1,8 +1,8 @@
 //! Clients of a group, and what they are answered: one history, which one order has to explain.
 //!
 //! A write without an answer, or with `TRYAGAIN`, may have happened at any later time, or never. A
-//! write that was refused with `READONLY` has not happened. So a write that was acknowledged and is
-//! lost, one that is there twice, and one that two leaders have answered differently leave no order.
+//! write that was refused with `READONLY` has not happened. So a write that was acknowledged and
+//! is lost, one that is there twice, and two leaders that answer differently leave no order.
 
 use crate::cluster::View;
 use crate::support::resp::{Connection, bulk, elements, encode};

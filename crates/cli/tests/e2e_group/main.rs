@@ -284,8 +284,8 @@ fn a_cluster_for_trying_out_comes_up_fails_over_and_goes_down() {
     assert_eq!(cluster("status").matches("does not run").count(), 6);
 }
 
-/// Fails if an acknowledged write is lost or is there twice, if two leaders answer, or if a follower
-/// goes back.
+/// Fails if an acknowledged write is lost or is there twice, if two leaders answer, or if a
+/// follower goes back.
 #[test]
 fn histories_over_faults_are_right() {
     nemesis::campaign();
