@@ -6,6 +6,7 @@
 
 mod handshake;
 mod receive;
+mod round;
 mod send;
 mod waiting;
 
@@ -252,7 +253,7 @@ impl Connection {
                 if let Pause::Slow(wait) = pause {
                     tokio::time::sleep(wait).await;
                 }
-                self.send().await?;
+                self.send(matches!(pause, Pause::Idle)).await?;
                 if self.client.ending().is_some() {
                     self.part().await?;
                     return Ok(None);
@@ -299,7 +300,7 @@ impl Connection {
             self.output.begin();
             self.output.fail(ending.text().as_bytes());
             self.output.finish();
-            self.send().await?;
+            self.send(false).await?;
         }
         self.close().await
     }
@@ -355,7 +356,7 @@ impl Connection {
     async fn give_way(&mut self) {
         self.server.stats.turns_spent.fetch_add(1, Relaxed);
         self.publish();
-        tokio::task::yield_now().await;
+        round::wait_for_turn().await;
         self.turn.again();
     }
 
@@ -443,7 +444,7 @@ impl Connection {
         self.output.begin();
         self.output.fail(&Failure::OUT_OF_MEMORY.text());
         self.output.finish();
-        self.send().await?;
+        self.send(false).await?;
         self.close().await?;
         Ok(Input::End)
     }

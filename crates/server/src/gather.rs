@@ -43,10 +43,21 @@ const FREE: usize = 550;
 /// How many looks in a row must be calm before clients gather.
 const CALM: u32 = 5;
 
+/// If the processors of the machine are idle for no more than this, in thousandths of the time of
+/// one, another thread would take its time from others, most likely from clients on this machine:
+/// they and the threads would wait for each other. How much more than this the looks of a crowd
+/// have shown in all, until another thread is opened, is [`ENOUGH`]: so an idle processor suffices
+/// at once, and a look that happened to show a little more does not.
+///
+/// `docs/results/notes.md` has the measurement.
+const TAKEN: usize = 600;
+const ENOUGH: usize = 400;
+
 /// How many looks pass between two spreads among open threads, so that the first shows its effect.
 const APART: u32 = 2;
 
-/// The most looks for which a change waits after earlier ones had to be taken back.
+/// The most looks for which a change waits, because earlier ones had to be taken back, or because no
+/// processor is idle: then others take them for long, and the server takes its share.
 const LONGEST: u32 = 256;
 
 /// A change that is taken back within this number of looks was a mistake.
@@ -142,12 +153,12 @@ impl Threads {
     }
 
     /// Looks at the threads, decides, and lets the clients know.
-    pub(crate) fn look(&self, judge: &mut Judge) {
+    pub(crate) fn look(&self, judge: &mut Judge, idle: usize) {
         if !self.gather {
             return;
         }
         let seen: Vec<Seen> = self.pulses.iter().map(Pulse::seen).collect();
-        let decision = judge.decide(&seen);
+        let decision = judge.decide(&seen, idle);
         match decision {
             Decision::Stay => (),
             Decision::Gather(from) => {
@@ -209,6 +220,10 @@ pub(crate) struct Judge {
     patience: u32,
     since_gather: u32,
     since_spread: u32,
+    /// How many looks in a row a thread was crowded and no closed one could be opened.
+    scarce: u32,
+    /// How much the processors were idle in these looks beyond what is [`TAKEN`].
+    spare: usize,
     /// How many looks pass between two spreads among open threads.
     apart: u32,
     /// The last spread, from and to.
@@ -222,6 +237,8 @@ impl Default for Judge {
             patience: CALM,
             since_gather: u32::MAX,
             since_spread: u32::MAX,
+            scarce: 0,
+            spare: 0,
             apart: APART,
             last: None,
         }
@@ -229,9 +246,18 @@ impl Default for Judge {
 }
 
 impl Judge {
-    pub(crate) fn decide(&mut self, threads: &[Seen]) -> Decision {
+    /// `idle` is how much the processors of the machine were idle since the last look, in thousandths
+    /// of the time of one.
+    pub(crate) fn decide(&mut self, threads: &[Seen], idle: usize) -> Decision {
         self.since_gather = self.since_gather.saturating_add(1);
         self.since_spread = self.since_spread.saturating_add(1);
+        let is_crowded = |one: &Seen| one.is_open && one.busy >= CROWDED;
+        if threads.iter().any(is_crowded) {
+            self.scarce += 1;
+            self.spare = (self.spare + idle).saturating_sub(TAKEN);
+        } else {
+            (self.scarce, self.spare) = (0, 0);
+        }
         if let Some(spread) = self.spread(threads) {
             self.calm = 0;
             return spread;
@@ -264,7 +290,9 @@ impl Judge {
         let even = (self.since_spread >= self.apart)
             .then(|| open().filter(relieves).min_by_key(least))
             .flatten();
-        let relief = even.or_else(|| closed().filter(relieves).min_by_key(least));
+        let may_open = self.spare >= ENOUGH || self.scarce >= LONGEST;
+        let another = || closed().filter(relieves).min_by_key(least);
+        let relief = even.or_else(|| another().filter(|_| may_open));
         let (to, other) = relief?;
         let clients = busiest.active * (busiest.busy - other.busy) / (2 * busiest.busy);
         if clients == 0 {
@@ -276,6 +304,7 @@ impl Judge {
             self.apart = longer(self.apart, takes_back, APART);
         } else {
             self.patience = longer(self.patience, self.since_gather < SOON, CALM);
+            (self.scarce, self.spare) = (0, 0);
         }
         self.last = Some((from, to));
         self.since_spread = 0;
@@ -318,6 +347,9 @@ fn longer(time: u32, was_mistake: bool, first: u32) -> u32 {
 mod tests {
     use super::*;
 
+    /// One processor is idle.
+    const IDLE: usize = 1000;
+
     fn open(busy: usize, active: usize) -> Seen {
         Seen {
             busy,
@@ -347,30 +379,72 @@ mod tests {
     #[test]
     fn a_crowded_thread_gives_half_of_its_active_clients_to_an_idle_one() {
         let mut judge = Judge::default();
-        assert_eq!(judge.decide(&[open(949, 50), closed()]), Decision::Stay);
-        assert_eq!(judge.decide(&[open(950, 50), closed()]), spread(0, 1, 25));
-        assert_eq!(judge.decide(&[open(1000, 50)]), Decision::Stay, "no other");
+        assert_eq!(
+            judge.decide(&[open(949, 50), closed()], IDLE),
+            Decision::Stay
+        );
+        assert_eq!(
+            judge.decide(&[open(950, 50), closed()], IDLE),
+            spread(0, 1, 25)
+        );
+        assert_eq!(
+            judge.decide(&[open(1000, 50)], IDLE),
+            Decision::Stay,
+            "no other"
+        );
+    }
+
+    #[test]
+    fn no_thread_is_opened_while_all_processors_are_taken_unless_for_long() {
+        let mut judge = Judge::default();
+        let threads = [open(1000, 50), closed()];
+        // Now and then a look shows a little more.
+        let idle = [500, 300, 700, 600, 500];
+        for look in 1..LONGEST {
+            let idle = idle[look as usize % idle.len()];
+            assert_eq!(judge.decide(&threads, idle), Decision::Stay, "look {look}");
+        }
+        assert_eq!(judge.decide(&threads, 0), spread(0, 1, 25));
+        assert_eq!(judge.decide(&threads, 999), Decision::Stay);
+        assert_eq!(
+            judge.decide(&[open(900, 50), closed()], 999),
+            Decision::Stay
+        );
+        assert_eq!(judge.decide(&threads, 999), Decision::Stay, "another crowd");
+        assert_eq!(judge.decide(&threads, 999), spread(0, 1, 25));
+        // Among open threads clients spread as before.
+        assert_eq!(
+            judge.decide(&[open(300, 5), open(1000, 20)], 0),
+            Decision::Stay
+        );
+        assert_eq!(
+            judge.decide(&[open(300, 5), open(1000, 20)], 0),
+            spread(1, 0, 7)
+        );
     }
 
     #[test]
     fn one_client_does_not_run_from_itself() {
         let mut judge = Judge::default();
         for _ in 0..100 {
-            assert_eq!(judge.decide(&[open(1000, 1), closed()]), Decision::Stay);
+            assert_eq!(
+                judge.decide(&[open(1000, 1), closed()], IDLE),
+                Decision::Stay
+            );
         }
         let threads = [open(1000, 1), open(960, 50), closed()];
-        assert_eq!(judge.decide(&threads), spread(1, 2, 25));
+        assert_eq!(judge.decide(&threads, IDLE), spread(1, 2, 25));
     }
 
     #[test]
     fn an_open_thread_with_room_comes_before_a_closed_one() {
         let mut judge = Judge::default();
         let threads = [open(1000, 10), closed(), open(400, 3)];
-        assert_eq!(judge.decide(&threads), spread(0, 2, 3));
+        assert_eq!(judge.decide(&threads, IDLE), spread(0, 2, 3));
         let threads = [open(1000, 10), closed(), open(800, 3)];
-        assert_eq!(judge.decide(&threads), spread(0, 1, 5));
+        assert_eq!(judge.decide(&threads, IDLE), spread(0, 1, 5));
         let threads = [open(1000, 10), open(800, 3)];
-        assert_eq!(judge.decide(&threads), Decision::Stay, "nearly even");
+        assert_eq!(judge.decide(&threads, IDLE), Decision::Stay, "nearly even");
     }
 
     #[test]
@@ -378,20 +452,27 @@ mod tests {
         let mut judge = Judge::default();
         let calm = [open(600, 5), open(300, 5), open(300, 5)];
         for _ in 1..CALM {
-            assert_eq!(judge.decide(&calm), Decision::Stay);
+            assert_eq!(judge.decide(&calm, IDLE), Decision::Stay);
         }
-        assert_eq!(judge.decide(&calm), Decision::Gather(2));
+        assert_eq!(judge.decide(&calm, IDLE), Decision::Gather(2));
         for _ in 1..CALM {
-            assert_eq!(judge.decide(&calm[..2]), Decision::Stay);
+            assert_eq!(judge.decide(&calm[..2], IDLE), Decision::Stay);
         }
-        assert_eq!(judge.decide(&[open(810, 9), open(800, 9)]), Decision::Stay);
+        assert_eq!(
+            judge.decide(&[open(810, 9), open(800, 9)], IDLE),
+            Decision::Stay
+        );
         for _ in 1..CALM {
-            assert_eq!(judge.decide(&calm[..2]), Decision::Stay, "begins anew");
+            assert_eq!(
+                judge.decide(&calm[..2], IDLE),
+                Decision::Stay,
+                "begins anew"
+            );
         }
-        assert_eq!(judge.decide(&calm[..2]), Decision::Gather(1));
+        assert_eq!(judge.decide(&calm[..2], IDLE), Decision::Gather(1));
         for _ in 0..100 {
             assert_eq!(
-                judge.decide(&[open(0, 0), closed()]),
+                judge.decide(&[open(0, 0), closed()], IDLE),
                 Decision::Stay,
                 "one stays"
             );
@@ -409,7 +490,7 @@ mod tests {
                 true => [open(540, 25), open(540, 25)],
                 false => [open(1000, 50), closed()],
             };
-            match judge.decide(&threads) {
+            match judge.decide(&threads, IDLE) {
                 Decision::Stay => (),
                 Decision::Gather(1) => {
                     is_open = false;
@@ -433,7 +514,7 @@ mod tests {
         for _ in 0..10_000 {
             let mut threads = [open(50, 5); 2];
             threads[heavy] = open(1000, 6);
-            match judge.decide(&threads) {
+            match judge.decide(&threads, IDLE) {
                 Decision::Spread { from, to, .. } => {
                     assert_eq!(from, heavy);
                     heavy = to;
@@ -449,14 +530,17 @@ mod tests {
     #[test]
     fn a_stuck_thread_is_replaced_and_relieves_none() {
         let mut judge = Judge::default();
-        assert_eq!(judge.decide(&[stuck(true), closed()]), spread(0, 1, 0));
+        assert_eq!(
+            judge.decide(&[stuck(true), closed()], IDLE),
+            spread(0, 1, 0)
+        );
         let threads = [stuck(false), open(1000, 8), stuck(false)];
-        assert_eq!(judge.decide(&threads), Decision::Stay);
-        assert_eq!(judge.decide(&[stuck(true); 2]), Decision::Stay);
+        assert_eq!(judge.decide(&threads, IDLE), Decision::Stay);
+        assert_eq!(judge.decide(&[stuck(true); 2], IDLE), Decision::Stay);
         for _ in 0..100 {
             let threads = [stuck(true), open(10, 1)];
             assert_eq!(
-                judge.decide(&threads),
+                judge.decide(&threads, IDLE),
                 Decision::Stay,
                 "the last that turns"
             );

@@ -9,6 +9,7 @@ use crate::clients::Clients;
 use crate::commands::Command;
 use crate::gather::{Judge, LOOK, Seen, Threads};
 use crate::huge_pages;
+use crate::machine::Processors;
 use crate::server::Shared;
 use crate::watch::Event;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -146,6 +147,7 @@ pub(crate) async fn keep(shared: &Shared) {
         .map(|number| Watched::new(number, threads))
         .collect();
     let mut judge = Judge::default();
+    let mut processors = Processors::default();
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = ticks.tick().await.into_std();
@@ -154,6 +156,7 @@ pub(crate) async fn keep(shared: &Shared) {
         ticks.tick().await;
         let passed = last.elapsed();
         last = Instant::now();
+        let idle = processors.idle(passed);
         // If this thread has not turned either, the whole process or machine stood still.
         if passed < STUCK {
             for worker in &mut workers {
@@ -162,7 +165,7 @@ pub(crate) async fn keep(shared: &Shared) {
                     tracing::warn!("{line}");
                 }
             }
-            threads.look(&mut judge);
+            threads.look(&mut judge, idle);
         }
         huge_pages::fit();
         while shared.memory.shrink(shared) {

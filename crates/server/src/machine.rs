@@ -1,8 +1,11 @@
-//! How much memory this process may use: of the machine, of its control groups, of its own limits.
+//! How much memory this process may use: of the machine, of its control groups, of its own limits;
+//! and how much its processors are idle.
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The root of all control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -64,6 +67,38 @@ fn of_groups(groups: &str, root: &Path) -> Option<u64> {
     limits.min()
 }
 
+/// How much the processors of the machine are idle.
+#[derive(Default)]
+pub(crate) struct Processors {
+    /// Their idle time when they were looked at last, in ticks of the system's clock.
+    idle: Option<u64>,
+}
+
+impl Processors {
+    /// How much of the time that has passed since the last look they were idle, or did work that
+    /// gives way to any other, in thousandths of the time of one. If the system does not say, one
+    /// is taken to be idle.
+    pub(crate) fn idle(&mut self, passed: Duration) -> usize {
+        let now = read_to_string("/proc/stat").ok();
+        let now = now.and_then(|stat| idle_ticks(&stat));
+        let before = std::mem::replace(&mut self.idle, now);
+        let (Some(now), Some(before)) = (now, before) else {
+            return 1000;
+        };
+        let seconds = now.saturating_sub(before) as f64 / clock_ticks_per_second() as f64;
+        (seconds / passed.as_secs_f64() * 1000.0) as usize
+    }
+}
+
+/// The idle time of all processors, by `/proc/stat`.
+fn idle_ticks(stat: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let mut times = line.split_whitespace().map(str::parse::<u64>);
+    let mut next = || times.next()?.ok();
+    let (_user, nice, _system, idle, waiting) = (next()?, next()?, next()?, next()?, next()?);
+    Some(nice + idle + waiting)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +109,14 @@ mod tests {
         let text = "MemTotal:       24689764 kB\nMemFree:  1 kB\n";
         assert_eq!(total(text), Some(24_689_764 << 10));
         assert_eq!(total("MemFree: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn idle_time_is_read() {
+        let text = "cpu  100 20 30 4000 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(idle_ticks(text), Some(4070));
+        assert_eq!(idle_ticks("cpu  1 2 3 4\n"), None);
+        assert_eq!(idle_ticks("cpu0 1 2 3 4 5\n"), None);
     }
 
     #[test]

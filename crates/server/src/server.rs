@@ -498,7 +498,7 @@ mod tests {
         thread::sleep(Duration::from_millis(20));
         assert_eq!(watched.look(&shared), None, "once");
         assert_eq!(shared.threads.next(), 0, "clients gather there");
-        shared.threads.look(&mut Judge::default());
+        shared.threads.look(&mut Judge::default(), 0);
         assert_eq!(shared.threads.next(), 1);
         let until_release = named.elapsed();
         release.send(()).expect("the thread waits for it");

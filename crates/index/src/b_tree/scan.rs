@@ -12,12 +12,9 @@ use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 /// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
-/// A scan that wants more entries than this, from the lowest on, does not stop writers.
+/// A scan that wants more entries than this, from the lowest on, does not stop writers. One that has
+/// met a writer after it has read as many is not tried again without a number.
 const LONG: usize = 1000;
-
-/// A snapshot that has met a writer is not tried again without a number if it has read more entries
-/// than this.
-const TRIED_AGAIN: usize = if cfg!(any(loom, shuttle)) { 0 } else { LONG };
 
 /// How many keys ahead of the one that is copied a scan asks for: they lie anywhere.
 const KEYS_AHEAD: usize = 8;
@@ -192,7 +189,7 @@ impl<S: Spec> Tree<S> {
                 return out.extend(unsafe { to_pairs(&entries) });
             }
             self.restarted();
-            if entries.len() > TRIED_AGAIN {
+            if entries.len() > LONG {
                 break;
             }
             backoff.wait();

@@ -1,10 +1,15 @@
 //! Snapshots beside writers.
 
 use super::OlcBTree;
+use super::snapshots::Begun;
 use crate::contract::Storable;
 use crate::key::{ByteHead, ByteString};
+use crate::kit::Parameters;
 use crate::snapshot_tests::{self, Key, Subject};
-use crate::{KeyRange, OrderedIndex};
+use crate::{KeyRange, OrderedIndex, Update};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,4 +77,162 @@ fn a_snapshot_that_panics_ends() {
     tree.tree.check_at_rest();
     let values = taken().into_iter().map(|(_, value)| value.0);
     assert!(values.eq((0..100).chain([200])));
+}
+
+/// What is done, and numbers of two keys.
+type Operation = (u8, u16, u16);
+
+/// A key of the tests that know all entries.
+trait Numbered: crate::key::ByteKey + Storable + std::fmt::Debug {
+    fn numbered(number: u16) -> Self;
+}
+
+impl Numbered for u32 {
+    fn numbered(number: u16) -> Self {
+        number.into()
+    }
+}
+
+impl Numbered for ByteString {
+    fn numbered(number: u16) -> Self {
+        Self::from(format!("entry:{number:05}").as_str())
+    }
+}
+
+fn inclusive<'k, K: Ord>(low: &'k K, high: &'k K) -> KeyRange<'k, K> {
+    KeyRange::new(Bound::Included(low), Bound::Included(high))
+}
+
+/// A tree, what it has to hold, and snapshots under way with what they have to show.
+struct Pair<'t, K: Numbered> {
+    tree: &'t Low<K, u32>,
+    model: BTreeMap<K, u32>,
+    under_way: Vec<UnderWay<'t, K>>,
+    writes: u32,
+}
+
+struct UnderWay<'t, K: Numbered> {
+    begun: Begun<'t, Parameters<K, u32, ByteHead, 0>>,
+    low: K,
+    high: K,
+    expected: Vec<(K, u32)>,
+}
+
+impl<K: Numbered> Pair<'_, K> {
+    fn insert(&mut self, key: K) {
+        self.writes += 1;
+        let before = self.model.insert(key.clone(), self.writes);
+        assert_eq!(self.tree.insert(key, self.writes), before);
+    }
+
+    fn change(&mut self, (what, number, other): Operation) {
+        let (key, end) = (
+            K::numbered(number),
+            K::numbered(number.saturating_add(other % 200)),
+        );
+        match what {
+            0..6 => self.insert(key),
+            6 => (number..number + 20).for_each(|number| self.insert(K::numbered(number))),
+            7..9 => assert_eq!(self.tree.remove(&key), self.model.remove(&key)),
+            // So that leaves become small and are merged.
+            9..11 => (number..number + 30).map(K::numbered).for_each(|key| {
+                assert_eq!(self.tree.remove(&key), self.model.remove(&key));
+            }),
+            11 => {
+                let removed = self.tree.remove_range(inclusive(&key, &end));
+                let before = self.model.len();
+                self.model
+                    .retain(|other, _| !(&key..=&end).contains(&other));
+                assert_eq!(removed, before - self.model.len());
+            }
+            12 if other % 2 == 0 => assert_eq!(self.tree.pop_first(), self.model.pop_first()),
+            12 => assert_eq!(self.tree.pop_last(), self.model.pop_last()),
+            13 => {
+                self.writes += 1;
+                let value = self.writes;
+                self.tree.update(key.clone(), &mut |_| Update::Put(value));
+                self.model.insert(key, value);
+            }
+            14 => {
+                // A step over two keys and a range behind them.
+                let far = K::numbered(other.saturating_add(1 << 12));
+                let over = [KeyRange::only(&key), inclusive(&far, &far)];
+                self.writes += 1;
+                let value = self.writes;
+                self.tree
+                    .transactional()
+                    .unwrap()
+                    .atomically(&over, &mut |step| {
+                        step.remove(&key);
+                        step.insert(far.clone(), value);
+                    });
+                self.model.remove(&key);
+                self.model.insert(far, value);
+            }
+            15 => self.begin(key, end),
+            _ => self.complete(number.into()),
+        }
+    }
+
+    fn begin(&mut self, low: K, high: K) {
+        let within = self.model.range(&low..=&high);
+        let expected = within.map(|(key, value)| (key.clone(), *value)).collect();
+        let begun = self.tree.tree.begin_snapshot(inclusive(&low, &high));
+        self.under_way.push(UnderWay {
+            begun,
+            low,
+            high,
+            expected,
+        });
+    }
+
+    fn complete(&mut self, number: usize) {
+        if self.under_way.is_empty() {
+            return;
+        }
+        let at = number % self.under_way.len();
+        let one = self.under_way.swap_remove(at);
+        let shown = one
+            .begun
+            .complete(inclusive(&one.low, &one.high), usize::MAX);
+        assert_eq!(shown, one.expected);
+    }
+}
+
+/// Everything is done by one thread, so a snapshot has to show exactly what was there when it
+/// began. Others that were completed meanwhile have settled the leaves of their ranges.
+fn shows_what_was_there_when_it_began<K: Numbered>() {
+    let operation = || (0..17_u8, 0..1_u16 << 10, 0..1_u16 << 12);
+    let operations = |most| prop::collection::vec(operation(), 1..most);
+    let config = ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    proptest!(config, |(before in operations(300), meanwhile in operations(600))| {
+        let tree = Low::default();
+        let mut pair = Pair {
+            tree: &tree,
+            model: BTreeMap::new(),
+            under_way: Vec::new(),
+            writes: 0,
+        };
+        before.into_iter().for_each(|operation| pair.change(operation));
+        pair.begin(K::numbered(0), K::numbered(u16::MAX));
+        meanwhile.into_iter().for_each(|operation| pair.change(operation));
+        while !pair.under_way.is_empty() {
+            pair.complete(0);
+        }
+        tree.tree.check_at_rest();
+    });
+}
+
+#[test]
+fn a_snapshot_of_integers_shows_what_was_there_when_it_began() {
+    shows_what_was_there_when_it_began::<u32>();
+}
+
+#[test]
+fn a_snapshot_of_byte_strings_shows_what_was_there_when_it_began() {
+    shows_what_was_there_when_it_began::<ByteString>();
 }

@@ -125,13 +125,61 @@ impl Snapshots {
     }
 }
 
-/// Ends a snapshot also if a clone panics.
-struct Ends<'t, S: Spec> {
+/// A snapshot that has begun. Dropping it ends it, also if a clone panics.
+pub(super) struct Begun<'t, S: Spec> {
     tree: &'t Tree<S>,
     number: u64,
 }
 
-impl<S: Spec> Drop for Ends<'_, S> {
+impl<S: Spec> Begun<'_, S> {
+    /// The first `limit` entries of the range that it was begun with.
+    pub(super) fn complete(
+        self,
+        range: KeyRange<'_, S::Key>,
+        limit: usize,
+    ) -> Vec<(S::Key, S::Value)> {
+        let Self { tree, number } = self;
+        let bounds = SearchRange::new(range);
+        let guard = tree.collector.pin();
+        let (mut leaf, mut lock) = tree.retry(|| tree.lock_start(&bounds, &guard));
+        let mut leaves = 0_usize;
+        loop {
+            tree.settle(leaf, number);
+            leaves += 1;
+            if leaves.is_multiple_of(LEAVES_A_LOOK) && tree.has_copied(number, limit, leaf) {
+                lock.unchanged();
+                break;
+            }
+            // Never an error: nothing is validated.
+            let end = bounds.end_in(leaf, locked).unwrap_or(0);
+            let next = leaf.next().filter(|_| end == leaf.count());
+            let Some(next) = next else {
+                lock.unchanged();
+                break;
+            };
+            // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
+            let next = unsafe { LeafRef::<S>::from_raw(next) };
+            // Before this leaf is unlocked: so no entry comes from ahead of the walk behind it.
+            let Ok(next_lock) = next.wait_to_lock() else {
+                unreachable!("only who holds the left neighbour unlinks a leaf");
+            };
+            lock.unchanged();
+            (leaf, lock) = (next, next_lock);
+        }
+        drop(guard);
+        let mut parts = tree.snapshots.end::<S::Key, S::Value>(number);
+        parts.sort_by(|one, other| match (one.first(), other.first()) {
+            (Some(one), Some(other)) => one.0.cmp(&other.0),
+            _ => KeyOrdering::Equal,
+        });
+        let mut entries = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+        parts.into_iter().for_each(|part| entries.extend(part));
+        entries.truncate(limit);
+        entries
+    }
+}
+
+impl<S: Spec> Drop for Begun<'_, S> {
     fn drop(&mut self) {
         drop(self.tree.snapshots.end::<S::Key, S::Value>(self.number));
     }
@@ -184,47 +232,14 @@ impl<S: Spec> Tree<S> {
         range: KeyRange<'_, S::Key>,
         limit: usize,
     ) -> Vec<(S::Key, S::Value)> {
-        let bounds = SearchRange::new(range);
+        self.begin_snapshot(range).complete(range, limit)
+    }
+
+    /// Begins a snapshot of a range: its moment is now.
+    pub(super) fn begin_snapshot(&self, range: KeyRange<'_, S::Key>) -> Begun<'_, S> {
         let number = self.snapshots.begin::<_, S::Value>(range.to_keys());
-        let ends = Ends { tree: self, number };
         count(&self.counters.snapshots);
-        let guard = self.collector.pin();
-        let (mut leaf, mut lock) = self.retry(|| self.lock_start(&bounds, &guard));
-        let mut leaves = 0_usize;
-        loop {
-            self.settle(leaf, number);
-            leaves += 1;
-            if leaves.is_multiple_of(LEAVES_A_LOOK) && self.has_copied(number, limit, leaf) {
-                lock.unchanged();
-                break;
-            }
-            // Never an error: nothing is validated.
-            let end = bounds.end_in(leaf, locked).unwrap_or(0);
-            let next = leaf.next().filter(|_| end == leaf.count());
-            let Some(next) = next else {
-                lock.unchanged();
-                break;
-            };
-            // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
-            let next = unsafe { LeafRef::<S>::from_raw(next) };
-            // Before this leaf is unlocked: so no entry comes from ahead of the walk behind it.
-            let Ok(next_lock) = next.wait_to_lock() else {
-                unreachable!("only who holds the left neighbour unlinks a leaf");
-            };
-            lock.unchanged();
-            (leaf, lock) = (next, next_lock);
-        }
-        drop(guard);
-        let mut parts = self.snapshots.end::<S::Key, S::Value>(number);
-        drop(ends);
-        parts.sort_by(|one, other| match (one.first(), other.first()) {
-            (Some(one), Some(other)) => one.0.cmp(&other.0),
-            _ => KeyOrdering::Equal,
-        });
-        let mut entries = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-        parts.into_iter().for_each(|part| entries.extend(part));
-        entries.truncate(limit);
-        entries
+        Begun { tree: self, number }
     }
 
     /// Whether a snapshot, which has come to this leaf, has as many entries as it wants. It may

@@ -188,6 +188,8 @@ impl<S: Spec> Tree<S> {
         };
         self.retry(|| {
             let mut held = self.hold_first(first, guard);
+            held.leaves.reserve(rest.len().min(FEW));
+            held.single.reserve(rest.len());
             let all = rest.iter().try_for_each(|range| held.hold_next(range));
             if let Err(restart) = all {
                 unlock_unchanged(held.into_spans());

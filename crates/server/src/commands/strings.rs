@@ -426,6 +426,9 @@ impl Work for Setting {
             let Some(value) = self.copying.go_on(bytes, context.turn)? else {
                 return Ok(Step::Rest);
             };
+            if self.entries.is_empty() {
+                self.entries.reserve((arguments.len() / 2).min(ONE_MOMENT));
+            }
             let key = arguments.get(next);
             note_access(context.server, context.session.database, key);
             self.entries.push((Key::from(key), value));

@@ -58,7 +58,7 @@ impl Connection {
                 self.give_way().await;
             }
             // The last of it may have to wait for the client.
-            self.send().await?;
+            self.send(false).await?;
             if is_done {
                 return Ok(());
             }
@@ -78,6 +78,6 @@ impl Connection {
         self.output.begin();
         self.output.fail(text);
         self.output.finish();
-        self.send().await
+        self.send(false).await
     }
 }

@@ -39,7 +39,7 @@ impl Connection {
             };
             self.fail_later(RECEIVE, &failure.text());
             self.output.finish();
-            return self.send().await;
+            return self.send(false).await;
         };
         let unblocked = self.wait_for_messages(&mut lease, &receive).await?;
         if lease.taken().is_empty() && unblocked == Some(Unblock::Error) {
@@ -51,7 +51,7 @@ impl Connection {
             self.write_messages(&mut lease, receive.as_list).await;
         }
         self.output.finish();
-        let sent = self.send().await;
+        let sent = self.send(false).await;
         if lease.holds_messages() {
             free(LONG, lease);
         } else if sent.is_ok() {

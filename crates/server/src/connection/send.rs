@@ -1,6 +1,7 @@
 //! How replies are sent, and how a connection waits for the disk before that.
 
 use super::Connection;
+use super::round;
 use super::waiting::gone;
 use crate::clients::State;
 use crate::commands::Awaited;
@@ -14,8 +15,13 @@ use tremula_store::Stopped;
 
 impl Connection {
     /// Sends what is written, but for the reply of a command that is not done; before that, sees to
-    /// it that what the replies tell is in the log, and on the disk if it must be.
-    pub(super) async fn send(&mut self) -> io::Result<()> {
+    /// it that what the replies tell is in the log, and on the disk if it must be. If it may wait,
+    /// the clients that are ready are served first, so that the replies of all leave together.
+    pub(super) async fn send(&mut self, may_wait: bool) -> io::Result<()> {
+        if may_wait && !self.output.unsent().is_empty() && round::has_others(self.client.id) {
+            tokio::task::yield_now().await;
+            self.turn.again();
+        }
         if std::mem::take(&mut self.session.has_written) {
             self.server.store.forward();
         }
@@ -147,7 +153,7 @@ impl Connection {
         self.output.integer(is_here.into());
         self.output.integer(0);
         self.output.finish();
-        self.send().await
+        self.send(false).await
     }
 
     fn is_durable(&self) -> bool {

@@ -80,7 +80,7 @@ impl Connection {
             (waiting.answer)(&mut self.output);
         }
         self.output.finish();
-        self.send().await
+        self.send(false).await
     }
 
     /// Sends what waits for the client without its asking, until the client sends something itself.
@@ -166,7 +166,7 @@ impl Connection {
         for piece in pieces {
             self.output.unasked(piece);
         }
-        self.send().await?;
+        self.send(false).await?;
         self.output.release();
         self.publish();
         self.client.set_state(State::Waiting);

@@ -37,9 +37,22 @@ macro_rules! of_either {
 }
 
 impl Socket {
+    /// Reads into the room of `input`, which has some.
     #[inline]
     pub(crate) fn try_read_buf(&self, input: &mut Vec<u8>) -> io::Result<usize> {
-        of_either!(self, stream => stream.try_read_buf(input))
+        let room = input.capacity() - input.len();
+        let mut read = None;
+        let all = of_either!(self, stream => stream.try_io(Interest::READABLE, || {
+            let bytes = stream.try_read_buf(input)?;
+            read = Some(bytes);
+            if (1..room).contains(&bytes) {
+                // That was everything. So the event loop need not be asked by another read, which
+                // would find nothing: it says when more has come.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(bytes)
+        }));
+        read.map_or(all, Ok)
     }
 
     #[inline]
