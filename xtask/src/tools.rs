@@ -1,6 +1,7 @@
 //! What the tests need besides the compiler: found, or installed, or asked for plainly.
 
 mod clients;
+mod nats;
 mod source;
 
 use crate::job::Job;
@@ -37,6 +38,8 @@ pub(crate) enum Tool {
     Erlang,
     /// Chromium, which opens the lab's report.
     Chromium,
+    /// nats-server, which has the log of groups of nodes.
+    Nats,
 }
 
 /// A program, and the Debian package that has it.
@@ -57,7 +60,7 @@ const NODE: [Program; 2] = [("node", "nodejs"), ("npm", "npm")];
 const GO: [Program; 1] = [("go", "golang-go")];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
@@ -70,6 +73,7 @@ impl Tool {
         Self::Go,
         Self::Erlang,
         Self::Chromium,
+        Self::Nats,
     ];
 
     /// Makes sure that the tool is there; what was run for it is added to `log`.
@@ -86,6 +90,7 @@ impl Tool {
             Self::RedisSuite => {
                 programs(&TCL, log).and_then(|()| source::redis_suite(workspace, log))
             }
+            Self::Nats => nats::server(workspace, log),
             Self::Python => python(workspace, log),
             Self::Node => programs(&NODE, log).and_then(|()| clients::node(workspace, log)),
             Self::Go => programs(&GO, log).and_then(|()| clients::go(workspace, log)),

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+#[cfg(feature = "jetstream")]
+mod cluster;
 mod log;
 
 use clap::error::ErrorKind;
@@ -47,6 +49,10 @@ enum Command {
     /// Check, print and repair a log in files that no server has open.
     #[command(subcommand)]
     Log(log::Log),
+    /// Three nodes and three servers of NATS on this machine, to try a group out.
+    #[cfg(feature = "jetstream")]
+    #[command(subcommand)]
+    Cluster(cluster::Cluster),
     /// Says that the lab is a command of its own.
     #[command(hide = true, disable_help_flag = true)]
     Lab {
@@ -156,6 +162,8 @@ fn run(
             Ok(ended(transfer::export(&arguments, &mut out, &mut errors)))
         }
         Command::Log(command) => Ok(log::run(command)),
+        #[cfg(feature = "jetstream")]
+        Command::Cluster(command) => Ok(cluster::run(&command)),
         Command::Lab { arguments } => {
             let command = [&["tremula-lab".to_owned()], &arguments[..]].concat();
             eprintln!(

@@ -4,7 +4,7 @@ use crate::action::Action;
 use crate::config::Config;
 use crate::once::Answer;
 use crate::position::{Epoch, MessageId, Point, Position};
-use crate::record::{self, Effects, Record};
+use crate::record::{self, Record};
 use crate::time::Moment;
 use crate::window::Window;
 use crate::wire::{HEADER_BYTES, Header, Kind};
@@ -91,19 +91,19 @@ impl Leader {
     }
 
     /// Takes the effects of one command, and returns the last record's sequence.
-    pub(crate) fn add(&mut self, now: Moment, effects: &Effects) -> Sequence {
+    pub(crate) fn add(&mut self, now: Moment, effects: &Batch) -> Sequence {
         if self.open.is_empty() {
             self.open_since = now;
         }
         let first = self.last().plus(1);
-        for (sequence, record) in record::records(first, effects.as_batch()) {
+        for (sequence, record) in record::records(first, effects) {
             if let Record::Once { id, answer } = record {
                 let bytes = answer.into();
                 self.once.insert(id.into(), Answer { sequence, bytes });
                 self.once_order.push_back((sequence, id.into()));
             }
         }
-        for record in effects.as_batch().records() {
+        for record in effects.records() {
             self.open.push(record);
         }
         self.last()
@@ -161,9 +161,8 @@ impl Leader {
     }
 
     /// Whether these effects would make the batch that gathers longer than one may be.
-    pub(crate) const fn would_be_too_long(&self, effects: &Effects, config: &Config) -> bool {
-        !self.open.is_empty()
-            && self.open.bytes() + effects.as_batch().bytes() > config.most_batch_bytes
+    pub(crate) const fn would_be_too_long(&self, bytes: usize, config: &Config) -> bool {
+        !self.open.is_empty() && self.open.bytes() + bytes > config.most_batch_bytes
     }
 
     /// Makes messages of the effects that gather.

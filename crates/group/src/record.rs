@@ -1,9 +1,12 @@
 //! The records of a batch: effects, and the first answers of commands that have an identifier.
+//!
+//! An effect is a record as it is, so that a node's own log has the effects as its state writes
+//! them. An answer begins with a byte that no effect begins with.
 
 use tremula_log::{Batch, Sequence};
 
-const EFFECT: u8 = 0;
-const ONCE: u8 = 1;
+/// The first byte of an answer.
+const ONCE: u8 = 0xff;
 
 /// A record of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub enum Record<'a> {
 pub const MOST_ID_BYTES: usize = 256;
 
 /// The records of a batch of a group, each with its sequence, of which the first one has `first`.
-/// Records that are of no known kind are left out.
+/// Records that are neither an effect nor an answer are left out.
 ///
 /// ```
 /// use tremula_group::{Effects, Record, records};
@@ -42,15 +45,12 @@ pub fn records(first: Sequence, batch: &Batch) -> impl Iterator<Item = (Sequence
 
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record<'_>> {
     let (kind, rest) = bytes.split_first()?;
-    match *kind {
-        EFFECT => Some(Record::Effect(rest)),
-        ONCE => {
-            let (length, rest) = rest.split_first_chunk::<2>()?;
-            let (id, answer) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
-            Some(Record::Once { id, answer })
-        }
-        _ => None,
+    if *kind != ONCE {
+        return Some(Record::Effect(bytes));
     }
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (id, answer) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+    Some(Record::Once { id, answer })
 }
 
 /// The effects of one command, which followers apply together or not at all.
@@ -68,11 +68,14 @@ impl Effects {
     }
 
     /// Adds an effect. O(bytes).
+    ///
+    /// # Panics
+    ///
+    /// The effect is empty, or begins with the byte 255.
     pub fn push(&mut self, effect: &[u8]) {
-        self.scratch.clear();
-        self.scratch.push(EFFECT);
-        self.scratch.extend_from_slice(effect);
-        self.batch.push(&self.scratch);
+        let is_one = effect.first().is_some_and(|kind| *kind != ONCE);
+        assert!(is_one, "an effect begins with a byte below 255");
+        self.batch.push(effect);
     }
 
     /// Adds the answer that a client gets if it sends the command with this identifier again.

@@ -55,6 +55,9 @@ pub enum Refused {
     /// there is room.
     #[error(transparent)]
     Full(#[from] Full),
+    /// Another process writes to the log, or none does; this one only reads it.
+    #[error("this node does not lead its group, so it takes no writes")]
+    NotLeading,
     /// The log takes no more batches.
     #[error(transparent)]
     Stopped(#[from] Stopped),

@@ -1,11 +1,13 @@
 //! The command line of `tremula serve`.
 
+use crate::group::{Group, GroupArgs, GroupError, Running, start_again};
 use crate::huge_pages;
 use crate::limits::{Bytes, Limits};
 use crate::listen::{Listen, ListenArgs};
 use crate::load::{self, LoadArgs, LoadError};
 use crate::logs::{self, LogArgs, LogError};
 use crate::persist::{DirectoryError, PersistArgs, Persistence};
+use crate::server::Shared;
 use crate::service::Service;
 use crate::settings::SettingsError;
 use crate::startup::Startup;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use thiserror::Error;
-use tremula_log::MemoryLog;
+use tremula_log::{Log, MemoryLog};
 use tremula_store::{
     CACHED_FROM, CacheSettings, CannotLog, Engine, LEAST_CACHE, OpenError, Policy, SaveError,
     Store, StoreConfig, Strategy, check_logged, parse_engine,
@@ -83,6 +85,10 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub persist: PersistArgs,
 
+    /// The group of nodes that it belongs to.
+    #[command(flatten)]
+    pub group: GroupArgs,
+
     /// What the server says, and where.
     #[command(flatten)]
     pub log: LogArgs,
@@ -133,6 +139,10 @@ enum Failure {
     CachedPrevious,
     #[error("--log-previous needs a log; set --watch-ring BYTES, or leave --memory-only out")]
     NothingToLog,
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    #[error("cannot start again: {0}")]
+    StartAgain(#[source] io::Error),
     #[error("not everything is on the disk: {0}")]
     Save(#[from] SaveError),
     #[error("cannot print: {0}")]
@@ -171,6 +181,7 @@ fn serve(
         .threads
         .or_else(|| thread::available_parallelism().ok().map(NonZeroUsize::get))
         .unwrap_or(1);
+    GroupArgs::check(&arguments)?;
     let engine = arguments.engine;
     let cache = arguments.cache.map(|bytes| CacheSettings {
         strategy: arguments.strategy.unwrap_or_default(),
@@ -224,8 +235,15 @@ fn serve(
         }
         None => None,
     };
+    let (group, point) = match arguments
+        .group
+        .open(persistence.as_ref(), arguments.listen.port)?
+    {
+        Some((group, point)) => (Some(group), point),
+        None => (None, None),
+    };
     let store = Arc::new(match &persistence {
-        Some(persistence) => recover(&stored, persistence, &service)?,
+        Some(persistence) => recover(&stored, persistence, group.as_deref(), &service)?,
         None => new_store(&stored, arguments.limits.feeds.watch_ring)?,
     });
     let config = Config {
@@ -238,6 +256,7 @@ fn serve(
         table_directory: arguments.table_directory,
         config_file: arguments.config,
         persistence: persistence.clone(),
+        group,
         settings,
     };
     // Listens first, so that a taken port is reported before a long load.
@@ -250,6 +269,8 @@ fn serve(
         .survive_signals(on_hangup)
         .map_err(Failure::Signals)?;
     load::load(&arguments.load, &store, limit)?;
+    let running = Running::begin(&server, &arguments.group, point)?;
+    let shared = Arc::clone(server.shared());
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&server, arguments.protected_mode);
     announce(&server, engine, threads, directory.as_deref()).map_err(Failure::Print)?;
@@ -257,10 +278,29 @@ fn serve(
     service.ready(&format!("serving on {}", server.listening()));
     server.run(stop);
     service.stopping("making everything durable");
-    if let Some(persistence) = &persistence {
-        persistence.close(&store)?;
-    }
+    end(&shared, running)?;
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Ends the node of a group, if there is one, and makes everything durable.
+fn end(shared: &Shared, running: Option<Running>) -> Result<(), Failure> {
+    let Some(persistence) = &shared.persistence else {
+        return Ok(());
+    };
+    let Some(running) = running else {
+        return Ok(persistence.close(&shared.store)?);
+    };
+    let starts_again = running.starts_again();
+    if running.end(shared) {
+        persistence.close(&shared.store)?;
+    } else {
+        // The store has effects that are not confirmed, which no snapshot may have.
+        persistence.close_log()?;
+    }
+    if starts_again {
+        return Err(Failure::StartAgain(start_again()));
+    }
     Ok(())
 }
 
@@ -278,11 +318,19 @@ fn new_store(config: &StoreConfig, ring: Bytes) -> Result<Store, Failure> {
 fn recover(
     config: &StoreConfig,
     persistence: &Persistence,
+    group: Option<&Group>,
     service: &Service,
 ) -> Result<Store, OpenError> {
     let (folder, log) = (persistence.folder(), persistence.log());
     let mut startup = Startup::new(service, folder, &*log);
-    let recovered = Store::recover(config, log, folder, &mut |progress| startup.show(progress));
+    let progress = &mut |progress| startup.show(progress);
+    let recovered = match group {
+        None => Store::recover(config, log, folder, progress),
+        Some(group) => {
+            let log = Arc::clone(&group.host) as Arc<dyn Log>;
+            Store::recover_to_follow(config, log, folder, progress)
+        }
+    };
     startup.end();
     let (store, recovered) = recovered?;
     for damaged in &recovered.damaged {

@@ -309,6 +309,15 @@ impl Persistence {
         self.note(|last| last.failed = Some(Instant::now()));
     }
 
+    /// Makes everything durable, and closes the log, without a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// Something did not become durable.
+    pub(crate) fn close_log(&self) -> Result<(), SaveError> {
+        Ok(self.log.close()?)
+    }
+
     /// Makes everything durable, and closes the log. A snapshot first, if something has changed, so
     /// that the next start is quick.
     ///

@@ -14,6 +14,7 @@ use crate::connection::Served;
 use crate::descriptors::{self, TooFew};
 use crate::expirer;
 use crate::gather::Peer;
+use crate::group::{self, Group};
 use crate::keeper::{self, TICK};
 use crate::limits::{ChannelsOfUsers, Limits};
 use crate::listen::{Listen, ListenError, Listeners, Listening};
@@ -68,6 +69,9 @@ pub struct Config {
     pub config_file: Option<PathBuf>,
     /// The directory that keeps the keys, whose log the store writes to; else `None`.
     pub persistence: Option<Arc<Persistence>>,
+    /// The server's part in a group of nodes, if it is in one. Its store
+    /// [follows](Store::recover_to_follow).
+    pub group: Option<Arc<Group>>,
     /// The settings with which the server begins, for `CONFIG GET`: names of flags and values.
     pub settings: Vec<(String, String)>,
 }
@@ -160,6 +164,10 @@ impl Server {
         &self.shared.listening
     }
 
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Serves until `stop` is ready. Then accepts no more clients, answers what has arrived, and
     /// returns once every client has its replies, or after [`DRAIN_TIME`].
     pub fn run(self, stop: impl Future<Output = ()>) {
@@ -178,6 +186,7 @@ impl Server {
                 () = expirer::keep(&shared) => (),
                 () = memory::keep_tidy(&shared, true) => (),
                 () = persist::keep(&shared) => (),
+                () = group::keep(&shared) => (),
                 () = stop => (),
                 () = shared.stop.notified() => (),
             }

@@ -1,11 +1,13 @@
 //! A store with a log: how it is opened, saved, and waited for.
 
-use crate::disk::{Folder, RecoverError, SaveError, Saved, SnapshotError, load, replay};
+use crate::disk::{
+    Folder, RecoverError, SaveError, Saved, SnapshotError, apply_record, load, replay,
+};
 use crate::effects::{Effects, Journal};
 use crate::engines;
 use crate::store::{OpenError, Store, StoreConfig};
 use std::path::PathBuf;
-use tremula_log::{Log, Sequence, Stopped};
+use tremula_log::{Batch, Log, Sequence, Stopped};
 use tremula_sync::system::{Arc, thread};
 
 /// Bytes of a term in a store with a log: its external form has to fit into one record.
@@ -55,6 +57,38 @@ impl Store {
         folder: &Folder,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Self, Recovered), OpenError> {
+        let (mut store, recovered) = Self::made_again(config, &log, folder, progress)?;
+        store.let_expire(true);
+        store.journal = Some(Arc::new(Journal::new(log, config.log_previous)));
+        store.begin_alone();
+        Ok((store, recovered))
+    }
+
+    /// A store as it was when the log ended, which only [applies](Self::apply) what others write
+    /// to the log, until it [leads](Self::lead). Until then it takes no writes, removes no key
+    /// whose time has come, and has no mailboxes; tables that were owned stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`recover`](Self::recover).
+    pub fn recover_to_follow(
+        config: &StoreConfig,
+        log: Arc<dyn Log>,
+        folder: &Folder,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Self, Recovered), OpenError> {
+        let (mut store, recovered) = Self::made_again(config, &log, folder, progress)?;
+        store.journal = Some(Arc::new(Journal::following(log, config.log_previous)));
+        Ok((store, recovered))
+    }
+
+    /// Makes what the disk has, without a journal. No key expires.
+    fn made_again(
+        config: &StoreConfig,
+        log: &Arc<dyn Log>,
+        folder: &Folder,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Self, Recovered), OpenError> {
         engines::check_logged(config.engine)?;
         // The model checkers know no thread of the system.
         let threads = match thread::available_parallelism() {
@@ -74,7 +108,7 @@ impl Store {
             });
             match loaded {
                 Ok(loaded) => {
-                    check_reach(&*log, &loaded)?;
+                    check_reach(&**log, &loaded)?;
                     from = loaded.begins;
                     snapshot = Some((path, loaded.entries));
                     break;
@@ -100,13 +134,9 @@ impl Store {
             }
             .into());
         }
-        let records = replay(&store, &*log, from, threads, &mut |sequence| {
+        let records = replay(&store, &**log, from, threads, &mut |sequence| {
             progress(Progress::Log(sequence));
         })?;
-        store.let_expire(true);
-        store.journal = Some(Arc::new(Journal::new(log, config.log_previous)));
-        store.mailboxes().make_again(store.tables());
-        store.end_absent_owners();
         let recovered = Recovered {
             snapshot,
             damaged,
@@ -131,6 +161,13 @@ impl Store {
         Ok(store)
     }
 
+    /// Makes what only a store that writes has: mailboxes; and ends the connections of the one that
+    /// wrote before.
+    fn begin_alone(&self) {
+        self.mailboxes().make_again(self.tables());
+        self.end_absent_owners();
+    }
+
     /// Ends the connections that owned tables when the log ended: each table goes to its heir or is
     /// deleted. That the log takes nothing more does not matter: the next start does it again.
     fn end_absent_owners(&self) {
@@ -139,6 +176,40 @@ impl Store {
         self.mailboxes().forward_transfers(&mut effects);
         effects.submit();
         self.forward();
+    }
+
+    /// Makes true what the records of a batch say, which follow what the store has. For a store
+    /// that [follows](Self::recover_to_follow); by one thread at a time. A reader sees each record
+    /// as a whole, and may see some of a step over several keys.
+    ///
+    /// # Errors
+    ///
+    /// [`RecoverError`] if a record means nothing; those before it have been applied.
+    pub fn apply(&self, first: Sequence, batch: &Batch) -> Result<(), RecoverError> {
+        let last = first.plus(batch.len() as u64).before();
+        if let Some(journal) = &self.journal {
+            // Before it can be seen: a snapshot ends where this says.
+            journal.applies(last);
+        }
+        for (sequence, record) in (first.get()..).zip(batch.records()) {
+            apply_record(self, sequence, record)?;
+        }
+        Ok(())
+    }
+
+    /// The effects are this store's own from now on, and begin with this number. For a store that
+    /// [follows](Self::recover_to_follow), once.
+    pub fn lead(&self, next: Sequence) {
+        let Some(journal) = &self.journal else { return };
+        self.let_expire(true);
+        journal.lead(next);
+        self.begin_alone();
+    }
+
+    /// Whether the store only applies what others write.
+    #[must_use]
+    pub fn follows(&self) -> bool {
+        self.journal.as_deref().is_some_and(Journal::follows)
     }
 
     /// Hands to the log what has been committed. Call it before you wait for an effect, and when

@@ -319,8 +319,11 @@ impl Store {
     }
 
     /// Evicts one key with its value, by the configured policy. Returns `false` if no key is left,
-    /// or keys are not evicted.
+    /// or keys are not evicted, or the store only follows.
     pub fn evict_one(&self) -> bool {
+        if self.follows() {
+            return false;
+        }
         self.evictor()
             .is_some_and(|evictor| evictor.evict(self.free()))
     }
@@ -351,6 +354,9 @@ impl Store {
     ///
     /// [`Unlogged`] if the log takes nothing more. The keys that are left stay unseen.
     pub fn expire(&self, most: usize) -> Result<(usize, bool), Unlogged> {
+        if self.follows() {
+            return Ok((0, false));
+        }
         let (mut count, mut is_more) = (0, false);
         for (number, database) in self.databases().enumerate() {
             if database.deadlines().are_unused() {

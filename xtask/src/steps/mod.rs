@@ -139,7 +139,7 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "e2e",
-        about: "the real server with redis-cli, redis-benchmark, redis-server, Redis's own test suite, and clients in Python, JavaScript and Go",
+        about: "the real server with redis-cli, redis-benchmark, redis-server, Redis's own test suite, clients in Python, JavaScript and Go, and groups of nodes on nats-server",
         tools: &[
             Tool::Redis,
             Tool::RedisSuite,
@@ -147,6 +147,7 @@ const STEPS: [Step; 14] = [
             Tool::Python,
             Tool::Node,
             Tool::Go,
+            Tool::Nats,
         ],
         is_deep: false,
         run: tests::e2e,

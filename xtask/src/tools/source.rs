@@ -48,8 +48,17 @@ pub(super) fn redis_suite(workspace: &Workspace, log: &mut String) -> Result<(),
 
 /// Downloads the source package into a folder.
 fn fetch(folder: &Path, log: &mut String) -> Result<(), String> {
+    let apt = apt(folder, with_source_packages)?;
+    // A source that has no source packages is no harm.
+    let _ = attempt(&apt.clone().arg("update"), log);
+    attempt(&apt.args(["source", "--download-only", "redis"]), log)
+}
+
+/// An apt that has folders of its own in a folder, and the system's lists of sources as `changed`
+/// makes them.
+pub(super) fn apt(folder: &Path, changed: fn(&str) -> String) -> Result<Job, String> {
     let parts = folder.join("sources.list.d");
-    copy_sources(Path::new(APT), &parts).map_err(|error| format!("{APT}: {error}"))?;
+    copy_sources(Path::new(APT), &parts, changed).map_err(|error| format!("{APT}: {error}"))?;
     let of_its_own = |name: &str, path: &str| {
         let path = folder.join(path);
         // apt does not make all of them.
@@ -64,14 +73,11 @@ fn fetch(folder: &Path, log: &mut String) -> Result<(), String> {
         of_its_own("Dir::Cache", "cache")?,
     ];
     let options = options.iter().flat_map(|option| ["-o", option]);
-    let apt = Job::new("apt-get", folder).args(options);
-    // A source that has no source packages is no harm.
-    let _ = attempt(&apt.clone().arg("update"), log);
-    attempt(&apt.args(["source", "--download-only", "redis"]), log)
+    Ok(Job::new("apt-get", folder).args(options))
 }
 
-/// Copies the system's lists of sources, for source packages.
-fn copy_sources(apt: &Path, to: &Path) -> io::Result<()> {
+/// Copies the system's lists of sources, as `changed` makes them.
+fn copy_sources(apt: &Path, to: &Path, changed: fn(&str) -> String) -> io::Result<()> {
     fs::create_dir_all(to)?;
     let own = apt.join("sources.list");
     let mut lists = vec![];
@@ -86,7 +92,7 @@ fn copy_sources(apt: &Path, to: &Path) -> io::Result<()> {
     for list in lists {
         let text = fs::read_to_string(&list)?;
         let name = list.file_name().unwrap_or_default();
-        fs::write(to.join(name), with_source_packages(&text))?;
+        fs::write(to.join(name), changed(&text))?;
     }
     Ok(())
 }

@@ -244,7 +244,7 @@ pub(crate) fn failure(command: &mut Command) -> String {
 }
 
 /// An address on which no process listens at the moment.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address")
 }

@@ -25,7 +25,15 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("a connection");
+        Self::on(TcpStream::connect(address).expect("a connection"))
+    }
+
+    /// The same; `None` if nobody listens there.
+    pub(crate) fn try_new(address: SocketAddr) -> Option<Self> {
+        TcpStream::connect(address).ok().map(Self::on)
+    }
+
+    fn on(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
         Self {

@@ -10,7 +10,7 @@ use crate::refusal::{Refusal, TryAgain};
 use crate::replica::Taken;
 use crate::time::Moment;
 use crate::window::{Answered, Window};
-use tremula_log::Sequence;
+use tremula_log::{Batch, Sequence};
 
 impl Node {
     /// Whether the effects of a command would be taken now, if they have this number of bytes. To
@@ -57,13 +57,32 @@ impl Node {
         effects: &Effects,
         token: u64,
     ) -> Result<Sequence, TryAgain> {
+        self.propose_batch(now, epoch, effects.as_batch(), token)
+    }
+
+    /// As [`propose`](Self::propose), with the records of one command or of several.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Panics
+    ///
+    /// The batch has no record.
+    pub fn propose_batch(
+        &mut self,
+        now: Moment,
+        epoch: Epoch,
+        effects: &Batch,
+        token: u64,
+    ) -> Result<Sequence, TryAgain> {
         assert!(!effects.is_empty(), "a command without effects is a read");
-        self.admits(now, effects.as_batch().bytes())?;
+        self.admits(now, effects.bytes())?;
         self.leads_in(epoch)?;
         let now = self.now;
         let not_leading = self.not_leading();
         let leader = self.leader.as_mut().ok_or(not_leading)?;
-        if leader.would_be_too_long(effects, &self.config) {
+        if leader.would_be_too_long(effects.bytes(), &self.config) {
             leader.cut(&mut self.names, &self.config);
         }
         let sequence = leader.add(now, effects);

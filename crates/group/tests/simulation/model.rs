@@ -96,11 +96,15 @@ pub(crate) fn apply(state: &mut State, (key, value): Change) {
     };
 }
 
+/// The first byte of every effect.
+const KIND: u8 = 1;
+
 /// The effects of a command, each with the command's number, and filled up to some length.
 pub(crate) fn effects(op: u64, changes: &[Change], filler: usize) -> Effects {
     let mut effects = Effects::new();
     for (key, value) in changes {
-        let mut bytes = op.to_le_bytes().to_vec();
+        let mut bytes = vec![KIND];
+        bytes.extend_from_slice(&op.to_le_bytes());
         bytes.push(*key);
         bytes.push(u8::from(value.is_some()));
         bytes.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
@@ -113,6 +117,7 @@ pub(crate) fn effects(op: u64, changes: &[Change], filler: usize) -> Effects {
 /// The command and the change of an effect.
 pub(crate) fn decode(effect: &[u8]) -> (u64, Change) {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let effect = &effect[1..];
     let value = (effect[9] == 1).then(|| number(&effect[10..]));
     (number(effect), (effect[8], value))
 }

@@ -5,6 +5,7 @@ use crate::resp::Arguments;
 use crate::users::Reason;
 use std::borrow::Cow;
 use std::time::Duration;
+use tremula_log::Refused;
 use tremula_store::Unlogged;
 
 /// A command's failure: the text of its error reply, with its code.
@@ -31,7 +32,11 @@ const REPEATED: usize = 128;
 /// As Redis calls it when it cannot write its log.
 impl From<Unlogged> for Failure {
     fn from(unlogged: Unlogged) -> Self {
-        Self::Owned(format!("MISCONF {unlogged}").into_bytes())
+        let code = match &unlogged.0 {
+            Refused::NotLeading => "TRYAGAIN",
+            _ => "MISCONF",
+        };
+        Self::Owned(format!("{code} {unlogged}").into_bytes())
     }
 }
 

@@ -47,6 +47,7 @@ use crate::channels::Subscriptions;
 use crate::clients::Client;
 use crate::feeds::Watches;
 use crate::figures::{Stopwatch, Stripe};
+use crate::group::Group;
 use crate::memory::{Promise, Room};
 use crate::notices;
 use crate::outbox::{Outbox, Own};
@@ -110,6 +111,8 @@ pub(crate) struct Session {
     pub(crate) has_written: bool,
     /// When its writes are on the disk, if it has chosen.
     pub(crate) durability: Option<Durability>,
+    /// Whether its replies may show keys, in a group of nodes.
+    pub(crate) shows_keys: bool,
 }
 
 impl Session {
@@ -130,6 +133,7 @@ impl Session {
             watches: None,
             has_written: false,
             durability: None,
+            shows_keys: false,
         }
     }
 }
@@ -503,6 +507,10 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
         check_user(lent.session, command, arguments)?;
     }
     lent.server.denied.check(command)?;
+    if let Some(group) = &lent.server.group {
+        group.admit(command)?;
+        lent.session.shows_keys |= Group::shows(command);
+    }
     if lent.session.watches.is_some() {
         channels::check_watcher(lent.reply.protocol, command)?;
     } else if let Some(subscriptions) = &lent.session.subscriptions {

@@ -1,9 +1,11 @@
 //! Commands for operators: `MONITOR`, `TIME`, `ROLE`, `WAIT`, `SHUTDOWN`.
 
 use super::{Context, Failure, Next, Outcome, Waiting};
+use crate::group::host_and_port;
 use crate::resp::{Arguments, number};
 use crate::watch;
 use std::time::Duration;
+use tremula_group::Standing;
 
 /// Lets the connection see every command. It can go on sending commands, and its replies come
 /// between the lines.
@@ -26,11 +28,33 @@ pub(super) fn time(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     Ok(Next::Reply)
 }
 
+/// As Redis: a master without replicas, because the nodes of a group read its log and not each
+/// other; or on a node that does not lead, where the leader is.
 pub(super) fn role(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
-    context.reply.array(3);
-    context.reply.bulk(b"master");
-    context.reply.integer(0);
-    context.reply.array(0);
+    let report = context.server.group.as_ref().map(|group| group.report());
+    let reply = &mut *context.reply;
+    match report {
+        Some(report) if report.standing != Standing::Leader => {
+            let leader = report.leader.as_deref().unwrap_or_default();
+            let (host, port) = host_and_port(leader);
+            reply.array(5);
+            reply.bulk(b"slave");
+            reply.bulk(host.as_bytes());
+            reply.integer(port.parse().unwrap_or(0));
+            reply.bulk(match report.leader {
+                Some(_) => b"connected",
+                None => b"connect",
+            });
+            reply.integer(i64::try_from(report.last.get()).unwrap_or(i64::MAX));
+        }
+        report => {
+            let offset = report.map_or(0, |report| report.confirmed.get());
+            reply.array(3);
+            reply.bulk(b"master");
+            reply.integer(i64::try_from(offset).unwrap_or(i64::MAX));
+            reply.array(0);
+        }
+    }
     Ok(Next::Reply)
 }
 

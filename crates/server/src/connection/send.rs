@@ -9,6 +9,7 @@ use crate::persist::Durability;
 use crate::resp::Reply;
 use crate::transport::Socket;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 use tremula_store::Stopped;
 
@@ -24,7 +25,11 @@ impl Connection {
         if std::mem::take(&mut self.session.has_written) {
             self.server.store.forward();
         }
-        if let Some(persistence) = &self.server.persistence {
+        if self.server.group.is_some() {
+            if self.session.shows_keys && !self.output.unsent().is_empty() {
+                self.settle_in_group().await?;
+            }
+        } else if let Some(persistence) = &self.server.persistence {
             let durability = self.session.durability;
             let durability = durability.unwrap_or_else(|| persistence.durability());
             if durability == Durability::Always && !self.output.unsent().is_empty() {
@@ -73,12 +78,38 @@ impl Connection {
             return Ok(());
         };
         let text = format!("MISCONF what was written may be lost: {stopped}");
+        self.end_with(&text).await?;
+        Err(io::Error::other(stopped))
+    }
+
+    /// Waits until the group has confirmed everything that this connection has written or can have
+    /// seen, and the leader has a lease. If that fails, the client gets an error in the place of
+    /// its replies, and the connection ends.
+    async fn settle_in_group(&mut self) -> io::Result<()> {
+        let server = Arc::clone(&self.server);
+        let Some(group) = &server.group else {
+            return Ok(());
+        };
+        if group.is_settled(&server.store) {
+            return Ok(());
+        }
+        let settled = Box::pin(group.settle(&server.store)).await;
+        // Others ran meanwhile.
+        self.turn.again();
+        if let Err(text) = settled {
+            self.end_with(text).await?;
+            return Err(io::Error::other(text));
+        }
+        Ok(())
+    }
+
+    /// Sends an error in the place of all replies.
+    async fn end_with(&mut self, text: &str) -> io::Result<()> {
         self.output = Reply::new(self.server.live.max_output_buffer.bytes());
         self.output.begin();
         self.output.fail(text.as_bytes());
         self.output.finish();
-        self.send_now().await?;
-        Err(io::Error::other(stopped))
+        self.send_now().await
     }
 
     async fn wait_for_disk(&mut self) -> Result<(), Stopped> {

@@ -24,6 +24,7 @@ mod histogram;
 mod of_channels;
 mod of_commands;
 mod of_feeds;
+mod of_group;
 mod of_memory;
 mod of_server;
 mod stopwatch;
@@ -43,6 +44,7 @@ pub(crate) use stripes::{CommandSum, Stripe, Stripes};
 /// The tables of figures.
 pub(crate) static REGISTRY: &[&[Definition]] = &[
     of_server::FIGURES,
+    of_group::FIGURES,
     of_memory::FIGURES,
     of_commands::FIGURES,
     of_channels::FIGURES,

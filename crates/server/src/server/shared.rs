@@ -7,6 +7,7 @@ use crate::commands::{Denied, Gathering};
 use crate::feeds::Feeds;
 use crate::figures::Figures;
 use crate::gather::{Peer, Threads};
+use crate::group::Group;
 use crate::limits::Limits;
 #[cfg(any(test, fuzzing))]
 use crate::listen::Listen;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     /// Where the keys are kept, if they are.
     pub(crate) persistence: Option<Arc<Persistence>>,
+    /// Its part in a group of nodes, if it is in one.
+    pub(crate) group: Option<Arc<Group>>,
     pub(crate) limits: Limits,
     /// The commands that are refused.
     pub(crate) denied: Denied,
@@ -82,6 +85,7 @@ impl Shared {
             feeds: Arc::new(Feeds::new(&store, &limits.feeds)),
             store,
             persistence: config.persistence,
+            group: config.group,
             denied: limits.clients.denied(),
             clients: Arc::new(Clients::new(&limits)),
             figures: Figures::new(peers.len()),
@@ -154,6 +158,7 @@ pub(crate) fn shared(limits: Limits, store: &StoreConfig, peers: Vec<Peer>) -> A
         table_directory: None,
         config_file: None,
         persistence: None,
+        group: None,
         settings: Vec::new(),
     };
     let opened = (listening, None);

@@ -146,6 +146,13 @@ impl Replaying<'_> {
     }
 }
 
+/// Makes true what a record of this sequence says.
+pub(crate) fn apply_record(store: &Store, sequence: u64, bytes: &[u8]) -> Result<(), RecoverError> {
+    let record = Record::read(bytes);
+    let record = record.map_err(|source| RecoverError::Record { sequence, source })?;
+    apply(store, sequence, &record)
+}
+
 /// Makes true what the record says.
 fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
     match record {

@@ -48,8 +48,10 @@ pub(crate) struct Journal {
     filled: CachePadded<AtomicU64>,
     forwards: AtomicU8,
     merge: Mutex<Merge>,
-    /// Whether the log has refused what was to be appended.
+    /// Whether the log has refused what was to be appended, or takes nothing from here.
     is_refused: AtomicBool,
+    /// Whether another process writes the effects, which this store only applies.
+    follows: AtomicBool,
 }
 
 /// Records that are on their way.
@@ -153,7 +155,39 @@ impl Journal {
             forwards: AtomicU8::new(NOBODY),
             merge: Mutex::new(merge),
             is_refused: AtomicBool::new(false),
+            follows: AtomicBool::new(false),
         }
+    }
+
+    /// A journal of a store that only applies what others write, until it [leads](Self::lead).
+    pub(crate) fn following(log: Arc<dyn Log>, has_before: bool) -> Self {
+        let journal = Self::new(log, has_before);
+        journal.merge.lock().refusal = Some(Refused::NotLeading);
+        journal.is_refused.store(true, SeqCst);
+        journal.follows.store(true, SeqCst);
+        journal
+    }
+
+    /// Whether another process writes the effects.
+    #[inline]
+    pub(crate) fn follows(&self) -> bool {
+        self.follows.load(Relaxed)
+    }
+
+    /// Notes that everything up to this number may show from now on.
+    pub(crate) fn applies(&self, last: Sequence) {
+        debug_assert!(self.follows(), "a store that leads numbers its effects");
+        self.next.store(last.plus(1).get(), SeqCst);
+    }
+
+    /// The effects are this store's from now on, and begin with this number.
+    pub(crate) fn lead(&self, next: Sequence) {
+        let mut merge = self.merge.lock();
+        merge.next = next.get();
+        merge.refusal = None;
+        self.next.store(next.get(), SeqCst);
+        self.follows.store(false, SeqCst);
+        self.is_refused.store(false, SeqCst);
     }
 
     pub(crate) const fn log(&self) -> &Arc<dyn Log> {
@@ -170,6 +204,7 @@ impl Journal {
     /// effect.
     #[inline]
     pub(crate) fn take_numbers(&self, count: usize) -> u64 {
+        debug_assert!(!self.follows(), "a store that follows has no effects");
         // Relaxed: the lock orders the effects of one key, and a thread that sees an effect has
         // taken that lock, or read what was written under it, after this.
         self.next.fetch_add(count as u64, Relaxed)

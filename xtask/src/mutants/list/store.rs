@@ -178,8 +178,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "server_shows_what_the_disk_does_not_have",
         file: "crates/server/src/connection/send.rs",
-        original: "            self.server.store.forward();\n        }\n        if let Some(persistence)",
-        replacement: "            self.server.store.forward();\n        } else {\n            return self.send_now().await;\n        }\n        if let Some(persistence)",
+        original: "            self.server.store.forward();\n        }\n        if self.server.group.is_some()",
+        replacement: "            self.server.store.forward();\n        } else {\n            return self.send_now().await;\n        }\n        if self.server.group.is_some()",
         why: "A client has read a value with `always` that is gone after a kill.",
         checker: DURABLE,
         hangs: false,

@@ -1,0 +1,365 @@
+//! The shared log as a stream of NATS JetStream.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `mod` | the thread that talks to NATS |
+//! | `settings` | where the servers are, and names |
+//! | `appends` | messages on their way, and what their answers mean |
+//! | `reading` | reading the stream from a message on |
+//! | `end` | the stream's last message |
+//!
+//! One thread with an event loop of its own does all of it. A message is published with the id and
+//! the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
+
+mod appends;
+mod end;
+mod reading;
+mod settings;
+
+use crate::action::Attempt;
+use crate::clock::boot_time;
+use crate::config::Config;
+use crate::host::{Engine, Host, State};
+use crate::position::{MessageId, Point, Position};
+use async_nats::jetstream::{self, Context, context, stream};
+use async_nats::{Client, ConnectOptions, ServerAddr};
+pub use settings::{Settings, SettingsError};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+/// How long NATS may take to answer a request.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// How long NATS may take to answer an append; the node tries again before that.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
+
+/// How often a connection is tested.
+const PING: Duration = Duration::from_secs(2);
+
+/// The longest pause between two tries to connect.
+const RECONNECT: Duration = Duration::from_millis(500);
+
+/// The pause between two tries to find the stream.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// For how long NATS knows the ids of messages.
+const IDS: Duration = Duration::from_secs(120);
+
+/// What the thread is to do.
+enum Command {
+    Append {
+        attempt: Attempt,
+        expected: Position,
+        id: MessageId,
+        bytes: Arc<[u8]>,
+    },
+    Read {
+        reading: u64,
+        from: Position,
+    },
+    StopReading,
+    Ask {
+        question: u64,
+    },
+    /// Looks at the deadline again.
+    Wake,
+    Stop,
+}
+
+/// A stream of NATS JetStream as the shared log of a [`Host`].
+pub struct JetStream {
+    commands: UnboundedSender<Command>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// What a node is started with, once the stream is there.
+struct Beginning {
+    config: Config,
+    address: String,
+    incarnation: u64,
+    point: Option<Point>,
+    state: Arc<dyn State>,
+}
+
+/// The engine as the host has it.
+struct Sender(UnboundedSender<Command>);
+
+impl Sender {
+    fn send(&self, command: Command) {
+        // A thread that has ended carries out nothing.
+        let _ = self.0.send(command);
+    }
+}
+
+impl Engine for Sender {
+    fn append(&self, attempt: Attempt, expected: Position, id: MessageId, bytes: Arc<[u8]>) {
+        self.send(Command::Append {
+            attempt,
+            expected,
+            id,
+            bytes,
+        });
+    }
+
+    fn read(&self, reading: u64, from: Position) {
+        self.send(Command::Read { reading, from });
+    }
+
+    fn stop_reading(&self) {
+        self.send(Command::StopReading);
+    }
+
+    fn ask(&self, question: u64) {
+        self.send(Command::Ask { question });
+    }
+
+    fn wake(&self) {
+        self.send(Command::Wake);
+    }
+}
+
+impl JetStream {
+    /// Connects to NATS in the background, makes the stream if it is missing, and starts the
+    /// host's node. Until NATS answers, the node catches up.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started, or a file of the settings cannot be read.
+    pub fn start(
+        host: &Arc<Host>,
+        settings: Settings,
+        config: Config,
+        (address, incarnation): (String, u64),
+        point: Option<Point>,
+        state: Arc<dyn State>,
+    ) -> io::Result<Self> {
+        let beginning = Beginning {
+            config,
+            address,
+            incarnation,
+            point,
+            state,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let options = runtime.block_on(options(&settings))?;
+        let (commands, received) = unbounded_channel();
+        let sender = commands.clone();
+        let host = Arc::clone(host);
+        let run = move || {
+            runtime.block_on(async {
+                let mut received = received;
+                let begun = tokio::select! {
+                    begun = begin(&host, &settings, options, beginning, sender) => begun,
+                    () = stopped(&mut received) => return,
+                };
+                match begun {
+                    Ok(context) => work(&host, &settings, context, received).await,
+                    Err(why) => tracing::error!("the node does not start: {why}"),
+                }
+            });
+        };
+        let thread = thread::Builder::new().name("tremula-group".to_owned());
+        Ok(Self {
+            commands,
+            thread: Some(thread.spawn(run)?),
+        })
+    }
+
+    /// Ends the connection, and waits for the thread.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.commands.send(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for JetStream {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+async fn stopped(commands: &mut UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        if let Command::Stop = command {
+            return;
+        }
+    }
+}
+
+async fn options(settings: &Settings) -> io::Result<ConnectOptions> {
+    let mut options = match &settings.credentials {
+        Some(path) => ConnectOptions::with_credentials_file(path).await?,
+        None => ConnectOptions::new(),
+    };
+    if let Some(path) = &settings.authority {
+        options = options.add_root_certificates(path.clone());
+    }
+    Ok(options
+        .name(format!("tremula {} {}", settings.group, settings.node))
+        .retry_on_initial_connect()
+        .connection_timeout(ANSWER)
+        .request_timeout(Some(ANSWER))
+        .ping_interval(PING)
+        .reconnect_delay_callback(|attempt| {
+            let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
+            Duration::from_millis(20)
+                .saturating_mul(attempt)
+                .min(RECONNECT)
+        }))
+}
+
+/// Connects, finds or makes the stream, and starts the node.
+async fn begin(
+    host: &Arc<Host>,
+    settings: &Settings,
+    options: ConnectOptions,
+    beginning: Beginning,
+    commands: UnboundedSender<Command>,
+) -> Result<Context, String> {
+    let servers: Result<Vec<ServerAddr>, _> = settings
+        .servers
+        .iter()
+        .map(|server| server.parse())
+        .collect();
+    let servers = servers.map_err(|error| error.to_string())?;
+    let client: Client = options
+        .connect(servers)
+        .await
+        .map_err(|error| error.to_string())?;
+    let context = context::ContextBuilder::new()
+        .timeout(ACKNOWLEDGEMENT)
+        .build(client);
+    let mut failures = 0_u32;
+    while let Err(why) = stream(&context, settings).await {
+        // Said at once, and then seldom.
+        if failures.is_multiple_of(20) {
+            tracing::warn!(stream = settings.stream(), "NATS has no stream yet: {why}");
+        }
+        failures = failures.wrapping_add(1);
+        tokio::time::sleep(AGAIN).await;
+    }
+    let Beginning {
+        config,
+        address,
+        incarnation,
+        point,
+        state,
+    } = beginning;
+    let engine = Arc::new(Sender(commands));
+    host.start(config, (&address, incarnation), point, state, engine)?;
+    Ok(context)
+}
+
+/// Finds the stream, or makes it.
+async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
+    let config = stream::Config {
+        name: settings.stream(),
+        subjects: vec![settings.subject()],
+        storage: stream::StorageType::File,
+        num_replicas: settings.replicas,
+        duplicate_window: IDS,
+        // No message goes but from the beginning.
+        deny_delete: true,
+        ..stream::Config::default()
+    };
+    let find = context.get_or_create_stream(config);
+    match tokio::time::timeout(ACKNOWLEDGEMENT, find).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no answer".to_owned()),
+    }
+}
+
+async fn work(
+    host: &Arc<Host>,
+    settings: &Settings,
+    context: Context,
+    mut commands: UnboundedReceiver<Command>,
+) {
+    let stream = settings.stream();
+    let seen = Arc::new(AtomicU64::new(0));
+    let mut appends = appends::Appends::new(host, &context, settings, &seen);
+    let end = Arc::new(end::End::new(host, &context, &stream, &seen));
+    let mut reader: Option<JoinHandle<()>> = None;
+    let mut stop_reading = move |next: Option<JoinHandle<()>>| {
+        if let Some(reader) = std::mem::replace(&mut reader, next) {
+            reader.abort();
+        }
+    };
+    while !host.has_ended() {
+        let deadline = host.deadline();
+        let due = async {
+            match deadline {
+                Some(at) => tokio::time::sleep(at.since(boot_time())).await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut command = tokio::select! {
+            command = commands.recv() => command,
+            () = due => {
+                host.tick();
+                continue;
+            }
+        };
+        while let Some(next) = command {
+            match next {
+                Command::Append {
+                    attempt,
+                    expected,
+                    id,
+                    bytes,
+                } => appends.send(attempt, expected, id, bytes).await,
+                Command::Read { reading, from } => {
+                    let read = reading::read(
+                        Arc::clone(host),
+                        context.clone(),
+                        stream.clone(),
+                        Arc::clone(&seen),
+                        (reading, from),
+                    );
+                    stop_reading(Some(tokio::spawn(read)));
+                }
+                Command::StopReading => stop_reading(None),
+                Command::Ask { question } => {
+                    let end = Arc::clone(&end);
+                    tokio::spawn(async move { end.answer(question).await });
+                }
+                Command::Wake => {}
+                Command::Stop => {
+                    stop_reading(None);
+                    return;
+                }
+            }
+            command = commands.try_recv().ok();
+        }
+    }
+    stop_reading(None);
+}
+
+/// The text of an error of JetStream.
+fn described(error: &dyn std::error::Error) -> String {
+    let own = error.to_string();
+    match error.source() {
+        Some(source) => format!("{own}: {source}"),
+        None => own,
+    }
+}
+
+/// An error that the server has sent, if it is one.
+fn of_server<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a jetstream::Error> {
+    error.source()?.downcast_ref::<jetstream::Error>()
+}

@@ -1,0 +1,259 @@
+//! The flags of a node of a group.
+
+use super::Group;
+use crate::cli::ServeArgs;
+use crate::listen::{Listening, Port};
+use crate::persist::Persistence;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use thiserror::Error;
+use tremula_group::{Config, Host, Point, SavedPoint};
+use tremula_log::Sequence;
+
+/// The file of a directory that says to which group it belongs, and from where its node starts.
+const POINT: &str = "group-point";
+
+/// A server's part in a group, and the point from which its node starts, if there is one.
+pub(crate) type Opened = (Arc<Group>, Option<Point>);
+
+/// Flags of a server that is one node of a group.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Several machines")]
+pub struct GroupArgs {
+    /// Servers of NATS whose JetStream holds the log of a group of nodes, with commas:
+    /// nats://HOST:PORT, tls://HOST:PORT [default: none, this server is alone]
+    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    pub replicate: Vec<String>,
+
+    /// Name of the group, in letters, digits, - and _ [default: main]
+    #[arg(long, value_name = "NAME", requires = "replicate")]
+    pub group: Option<String>,
+
+    /// Name of this node in its group, another one for each, in letters, digits, - and _ [default:
+    /// node-PORT]
+    #[arg(long, value_name = "NAME", requires = "replicate")]
+    pub node: Option<String>,
+
+    /// Where clients and other nodes reach this node, as HOST:PORT [default: where it listens]
+    #[arg(long, value_name = "ADDRESS", requires = "replicate")]
+    pub announce: Option<String>,
+
+    /// Servers of NATS that keep each record, 1, 3 or 5, when the log is made [default: 3 if three
+    /// or more are named, else 1]
+    #[arg(long, value_name = "N", requires = "replicate")]
+    pub log_replicas: Option<usize>,
+
+    /// File of credentials for NATS [default: none]
+    #[arg(long, value_name = "FILE", requires = "replicate")]
+    pub nats_credentials: Option<PathBuf>,
+
+    /// File of certificates that sign those of NATS, beside the system's [default: none]
+    #[arg(long, value_name = "FILE", requires = "replicate")]
+    pub nats_ca: Option<PathBuf>,
+}
+
+/// Why a server cannot be a node of a group.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// A flag excludes another one.
+    #[error("--replicate excludes {0}")]
+    Excludes(&'static str),
+    /// The node has no directory.
+    #[error("--replicate needs a directory for the node's own log; name one with --dir")]
+    NoDirectory,
+    /// The node has another port at each start.
+    #[error("--replicate needs a port that stays the same; set --port, and not to 0")]
+    NoPort,
+    /// Others do not reach the node where it listens.
+    #[error(
+        "other machines do not reach {0}; say with --announce HOST:PORT where they reach this node"
+    )]
+    NoAddress(String),
+    /// The directory belongs to another group, or to none.
+    #[error("{} {what}; name an empty directory with --dir", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// The directory belongs to a group, and the server to none.
+    #[error(
+        "{} belongs to a node of the group '{group}'; start it with --replicate, or remove {POINT} from it to go on without the group", path.display()
+    )]
+    InGroup {
+        /// The directory.
+        path: PathBuf,
+        /// The group.
+        group: String,
+    },
+    /// The file of the point cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Point {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The settings of the group are wrong.
+    #[error("{0}")]
+    Settings(String),
+    /// The program has no engine for it.
+    #[error("this program was built without the feature jetstream, so it has no --replicate")]
+    NoEngine,
+}
+
+impl GroupArgs {
+    /// Whether the server is a node of a group.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        !self.replicate.is_empty()
+    }
+
+    /// The name of the group.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.group.as_deref().unwrap_or("main")
+    }
+
+    /// What the server's other flags must not be.
+    pub(crate) fn check(arguments: &ServeArgs) -> Result<(), GroupError> {
+        if !arguments.group.is_on() {
+            return Ok(());
+        }
+        if !cfg!(feature = "jetstream") {
+            return Err(GroupError::NoEngine);
+        }
+        if arguments.cache.is_some() {
+            return Err(GroupError::Excludes(
+                "--cache: each node would evict values by itself",
+            ));
+        }
+        if arguments.load.file.is_some() {
+            return Err(GroupError::Excludes(
+                "--load: a client loads keys through the leader",
+            ));
+        }
+        if matches!(arguments.listen.port, Port(Some(0))) {
+            return Err(GroupError::NoPort);
+        }
+        Ok(())
+    }
+
+    /// Where others reach the node.
+    pub(crate) fn address(&self, listening: &Listening) -> Result<String, GroupError> {
+        if let Some(address) = &self.announce {
+            return Ok(address.clone());
+        }
+        match listening.plain.or(listening.tls) {
+            Some(address) if !address.ip().is_unspecified() => Ok(address.to_string()),
+            _ => Err(GroupError::NoAddress(listening.to_string())),
+        }
+    }
+
+    /// The node's part in the group, and the point from which it starts.
+    ///
+    /// # Errors
+    ///
+    /// The directory belongs to another group, or to a server without one.
+    pub(crate) fn open(
+        &self,
+        persistence: Option<&Arc<Persistence>>,
+        Port(port): Port,
+    ) -> Result<Option<Opened>, GroupError> {
+        let Some(persistence) = persistence else {
+            return if self.is_on() {
+                Err(GroupError::NoDirectory)
+            } else {
+                Ok(None)
+            };
+        };
+        let directory = persistence.directory();
+        let saved = read(directory)?;
+        if !self.is_on() {
+            return match saved {
+                Some(saved) => Err(GroupError::InGroup {
+                    path: directory.to_path_buf(),
+                    group: saved.group,
+                }),
+                None => Ok(None),
+            };
+        }
+        let refused = |what| GroupError::Directory {
+            path: directory.to_path_buf(),
+            what,
+        };
+        match &saved {
+            Some(saved) if saved.group != self.name() => {
+                let group = &saved.group;
+                return Err(refused(format!("belongs to a node of the group '{group}'")));
+            }
+            Some(_) => {}
+            None if persistence.log().tail().next > Sequence::new(1) => {
+                let what = "has what a server without a group has kept";
+                return Err(refused(what.to_owned()));
+            }
+            None => {}
+        }
+        let group = Group {
+            host: Host::new(persistence.log()),
+            name: self.name().to_owned(),
+            node: self.node.clone().unwrap_or_else(|| {
+                let port = port.map_or_else(|| "none".to_owned(), |port| port.to_string());
+                format!("node-{port}")
+            }),
+            point: directory.join(POINT),
+            has_led: AtomicBool::new(false),
+        };
+        let point = saved.map(|saved| saved.point);
+        if point.is_none() {
+            // Before the first record: the directory belongs to the group from now on.
+            group.write(&Point::default())?;
+        }
+        Ok(Some((Arc::new(group), point)))
+    }
+
+    /// The durations and limits of the node.
+    pub(crate) fn config() -> Config {
+        Config::default()
+    }
+}
+
+/// What a directory says of its group.
+fn read(directory: &Path) -> Result<Option<SavedPoint>, GroupError> {
+    let path = directory.join(POINT);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(GroupError::Point { path, source }),
+    };
+    match SavedPoint::decode(&bytes) {
+        Some(saved) => Ok(Some(saved)),
+        None => {
+            let source = io::Error::new(io::ErrorKind::InvalidData, "the file is damaged");
+            Err(GroupError::Point { path, source })
+        }
+    }
+}
+
+impl Group {
+    /// Keeps a point.
+    pub(super) fn write(&self, point: &Point) -> Result<(), GroupError> {
+        let saved = SavedPoint {
+            group: self.name.clone(),
+            point: point.clone(),
+        };
+        let new = self.point.with_extension("new");
+        let written = std::fs::write(&new, saved.encode())
+            .and_then(|()| std::fs::File::open(&new)?.sync_all())
+            .and_then(|()| std::fs::rename(&new, &self.point));
+        written.map_err(|source| GroupError::Point {
+            path: self.point.clone(),
+            source,
+        })
+    }
+}
