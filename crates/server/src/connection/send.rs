@@ -128,6 +128,7 @@ impl Connection {
 
     /// Answers a `WAITAOF`.
     pub(super) async fn await_durable(&mut self, awaited: Awaited) -> io::Result<()> {
+        self.slow = None;
         self.output.begin();
         self.client.set_state(State::Blocked);
         self.server.store.forward();
