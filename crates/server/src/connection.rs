@@ -264,6 +264,7 @@ impl Connection {
                     Pause::Idle => break,
                     Pause::Slow(_) => (),
                     Pause::Send => {
+                        self.goes_slowly();
                         if let Some(job) = self.apart() {
                             Box::pin(apart::run(&self.server, job)).await;
                             self.turn.again();

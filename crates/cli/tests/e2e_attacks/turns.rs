@@ -65,6 +65,29 @@ fn packets_of_slow_commands_give_way() {
     assert_eq!(attacker.call(&["STRLEN", "long"]), length.as_bytes());
 }
 
+/// One of them copies the value at a time, and the others wait; one of them is gone meanwhile.
+#[test]
+fn clients_that_append_to_one_long_value_lose_nothing() {
+    let server = Server::tremula(&["--threads", "2", "--gather", "no"]);
+    let mut other = server.connect();
+    other.call(&["SET", "long", &"x".repeat(4 << 20)]);
+    let mut attackers: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for attacker in &mut attackers {
+        attacker.send(&encode(&["APPEND", "long", "y"]).repeat(20));
+    }
+    let mut gone = server.connect();
+    gone.send(&encode(&["SETRANGE", "long", "0", "z"]));
+    drop(gone);
+    let mut lengths = Vec::new();
+    for attacker in &mut attackers {
+        lengths.extend((0..20).map(|_| attacker.reply().expect("a reply")));
+    }
+    lengths.sort_unstable();
+    let expected = (1..=80).map(|added| format!(":{}\r\n", (4 << 20) + added).into_bytes());
+    assert!(lengths.into_iter().eq(expected));
+    assert_eq!(other.call(&["APPEND", "long", "y"]), b":4194385\r\n");
+}
+
 #[test]
 fn lists_that_nobody_reads_are_bounded_in_total() {
     let server = server(&["--max-gathered", "4mb"]);

@@ -286,3 +286,20 @@ impl Work for Patching {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_command_at_a_time_writes_into_a_long_value() {
+        let patches = Arc::new(Patches::default());
+        let first = patches.claim(0, b"long").unwrap();
+        assert!(patches.claim(0, b"long").is_none());
+        assert!(patches.claim(1, b"long").is_some(), "another database");
+        assert!(patches.claim(0, b"other").is_some());
+        drop(first);
+        assert!(patches.claim(0, b"long").is_some());
+        assert!(patches.places().is_empty());
+    }
+}

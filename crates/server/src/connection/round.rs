@@ -44,11 +44,16 @@ impl Drop for Slow {
 }
 
 impl Connection {
+    /// What it runs takes longer than a turn, or has a long reply.
+    pub(super) fn goes_slowly(&mut self) {
+        self.slow.get_or_insert_with(Slow::begin);
+    }
+
     /// Lets the other clients of the thread run.
     pub(super) async fn give_way(&mut self) {
         self.server.stats.turns_spent.fetch_add(1, Relaxed);
         self.publish();
-        self.slow.get_or_insert_with(Slow::begin);
+        self.goes_slowly();
         tokio::task::yield_now().await;
         self.turn.again();
     }

@@ -59,6 +59,7 @@ impl Connection {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.goes_slowly();
                     self.client.is_active();
                     self.client.set_state(State::Waiting);
                     self.publish();
