@@ -10,8 +10,11 @@ const fn group(filter: &'static str) -> Checker {
 /// A follower, and reads and writes at both.
 const FOLLOWER: Checker = group("followers_show_what_the_leader_writes");
 
-/// A leader that is stopped for so long that another one leads.
-const STOPPED: Checker = group("a_leader_that_was_stopped");
+/// A leader that is stopped for so long that another one leads, and a read that waits for it.
+const STOPPED: Checker = group("a_leader_that_was_stopped_shows");
+
+/// The same, and a write.
+const STOPPED_WRITE: Checker = group("a_leader_that_was_stopped_confirms");
 
 /// A log that has lost everything.
 const LOST: Checker = group("nodes_refuse_a_log");
@@ -23,7 +26,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "            || (self.host.durable() >= store.last_effect() && self.may_answer())",
         replacement: "            || self.host.standing() == Standing::Leader",
         why: "A leader answers what the group does not have, and may never have.",
-        checker: STOPPED,
+        checker: STOPPED_WRITE,
         hangs: false,
     },
     Mutant {
@@ -41,7 +44,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "            .expected_last_sequence(expected.get());",
         replacement: "            .expected_stream(self.stream.as_str());",
         why: "No fencing: NATS takes what a leader appends that another one has replaced.",
-        checker: STOPPED,
+        checker: STOPPED_WRITE,
         hangs: false,
     },
     Mutant {
