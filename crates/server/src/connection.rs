@@ -26,7 +26,6 @@ use crate::turn::{BYTES_PER_UNIT, Turn};
 use crate::watch;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -66,6 +65,8 @@ struct Connection {
     output: Reply,
     stopwatch: Stopwatch,
     turn: Turn,
+    /// While what it runs takes longer than a turn.
+    slow: Option<round::Slow>,
     stream: Stream,
     /// Whether nothing of the client has been taken yet.
     is_new: bool,
@@ -206,6 +207,7 @@ impl Connection {
             output: Reply::new(server.live.max_output_buffer.bytes()),
             stopwatch: Stopwatch::new(),
             turn: Turn::begin(server.limits.turn.time.0),
+            slow: None,
             stream,
             is_new: true,
             seen: 0,
@@ -281,6 +283,7 @@ impl Connection {
                     self.give_way().await;
                 }
             }
+            self.slow = None;
             self.client.set_state(State::Waiting);
             let threads = &self.server.threads;
             if let Some(to) = threads.asks_to_leave(worker, &mut self.seen) {
@@ -350,14 +353,6 @@ impl Connection {
     /// What the thread apart does for the command that has begun.
     fn apart(&mut self) -> Option<Job> {
         self.begun.as_mut()?.command.apart.take()
-    }
-
-    /// Lets the other clients of the thread run.
-    async fn give_way(&mut self) {
-        self.server.stats.turns_spent.fetch_add(1, Relaxed);
-        self.publish();
-        round::wait_for_turn().await;
-        self.turn.again();
     }
 
     /// Reads what has arrived.

@@ -65,6 +65,11 @@ impl Turn {
         self.is_over
     }
 
+    /// Ends the turn before its time.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+
     /// Whether the turn was over when the clock was read last.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over

@@ -4,6 +4,8 @@ use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::apart::{LONG, free};
 use crate::resp::Arguments;
 use crate::turn::Turn;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tremula_store::{Key, Value};
 
 /// Bytes copied between two looks at the clock: less than a tenth of a millisecond.
@@ -97,7 +99,8 @@ impl Work for WithValue {
 /// Writes an argument into a long value: `APPEND` and `SETRANGE`.
 ///
 /// Values are immutable, so this copies the value, without a lock and in pieces, and then puts the
-/// copy in its place. If another client has changed the value meanwhile, it begins again.
+/// copy in its place. If another client has changed the value meanwhile, it begins again; another
+/// such command for the same key waits, because it would copy in vain.
 pub(super) struct Patching {
     /// The value before, if there is one.
     pub(super) old: Option<Value>,
@@ -110,6 +113,54 @@ pub(super) struct Patching {
     pub(super) attempts: u32,
     /// Begins again, with a value that was there just now.
     pub(super) again: fn(&mut Context<'_>, Arguments<'_>, u32) -> Result<Patched, Failure>,
+    pub(super) claim: Claim,
+}
+
+/// A key of a database.
+type Place = (usize, Box<[u8]>);
+
+/// The long values that commands write into in pieces.
+#[derive(Default)]
+pub(crate) struct Patches(Mutex<HashSet<Place>>);
+
+/// How far a command has come to a long value.
+#[derive(Default)]
+pub(super) enum Claim {
+    /// It has not tried yet.
+    #[default]
+    None,
+    /// Another is there.
+    Waits,
+    /// It is the only one, until this is dropped.
+    Own(#[expect(dead_code, reason = "only its drop matters")] Claimed),
+}
+
+/// The place of the only command that writes into a long value.
+pub(super) struct Claimed {
+    patches: Arc<Patches>,
+    place: Place,
+}
+
+impl Patches {
+    fn claim(self: &Arc<Self>, database: usize, key: &[u8]) -> Option<Claimed> {
+        let place = (database, Box::from(key));
+        let is_free = self.places().insert(place.clone());
+        is_free.then(|| Claimed {
+            patches: Arc::clone(self),
+            place,
+        })
+    }
+
+    /// A panic leaves the set whole.
+    fn places(&self) -> MutexGuard<'_, HashSet<Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        self.patches.places().remove(&self.place);
+    }
 }
 
 /// What came of writing into a value.
@@ -145,6 +196,18 @@ pub(super) fn answer(
 }
 
 impl Patching {
+    /// Begins again, with the same place, unless it is done. Returns the length if it is.
+    fn goes_on(&mut self, patched: Patched) -> Option<usize> {
+        match patched {
+            Patched::To(length) => Some(length),
+            Patched::Goes(again) => {
+                let claim = std::mem::take(&mut self.claim);
+                *self = Self { claim, ..again };
+                None
+            }
+        }
+    }
+
     /// Copies the next piece. Returns whether that was the last.
     fn copy(&mut self, patch: &[u8]) -> Result<bool, Failure> {
         let old: &[u8] = self.old.as_deref().unwrap_or_default();
@@ -177,6 +240,24 @@ impl Work for Patching {
         context: &mut Context<'_>,
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
+        // A step holds the key, so nobody else writes into it, and whoever has the place waits for
+        // the step.
+        if !context.databases.are_held() && !matches!(self.claim, Claim::Own(_)) {
+            let patches = &context.server.patches;
+            let Some(own) = patches.claim(context.session.database, arguments.get(1)) else {
+                self.claim = Claim::Waits;
+                self.old = None;
+                context.turn.end();
+                return Ok(Step::Rest);
+            };
+            if let Claim::Waits = std::mem::replace(&mut self.claim, Claim::Own(own)) {
+                let patched = (self.again)(context, arguments, self.attempts)?;
+                if let Some(length) = self.goes_on(patched) {
+                    context.reply.count(length);
+                    return Ok(Step::Done);
+                }
+            }
+        }
         loop {
             while !self.copy(arguments.get(self.argument))? {
                 if context.turn.spend_bytes(PIECE) {
@@ -198,12 +279,9 @@ impl Work for Patching {
                     (self.again)(context, arguments, self.attempts + 1)?
                 }
             };
-            match patched {
-                Patched::To(length) => {
-                    context.reply.count(length);
-                    return Ok(Step::Done);
-                }
-                Patched::Goes(again) => *self = again,
+            if let Some(length) = self.goes_on(patched) {
+                context.reply.count(length);
+                return Ok(Step::Done);
             }
         }
     }

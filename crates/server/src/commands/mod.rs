@@ -58,6 +58,7 @@ use crate::turn::{BYTES_PER_UNIT, Turn};
 use crate::users::{Identity, Users};
 use crate::watch::Watching;
 pub(crate) use connection::REDIS_VERSION;
+pub(crate) use copying::Patches;
 pub(crate) use denied::{Denied, full_name};
 pub(crate) use failure::Failure;
 pub(crate) use listing::Gathering;

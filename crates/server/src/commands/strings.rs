@@ -1,6 +1,6 @@
 //! Commands on values as strings of bytes.
 
-use super::copying::{Copying, Patched, Patching, answer, at_once, with_value};
+use super::copying::{Claim, Copying, Patched, Patching, answer, at_once, with_value};
 use super::expiry::Unit;
 use super::{Context, Failure, Next, Outcome, Step, Work, begin};
 use crate::apart::{LONG, free, job};
@@ -492,6 +492,7 @@ fn try_append(
             new: Vec::new(),
             attempts,
             again: try_append,
+            claim: Claim::None,
         }),
     })
 }
@@ -590,6 +591,7 @@ fn try_setrange(
         new: Vec::new(),
         attempts,
         again: try_setrange,
+        claim: Claim::None,
     }))
 }
 

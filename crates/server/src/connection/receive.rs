@@ -30,6 +30,7 @@ impl Connection {
     /// delivered once the reply has been written. If the client leaves before, the next receiver
     /// gets it.
     pub(super) async fn receive(&mut self, receive: Receive) -> io::Result<()> {
+        self.slow = None;
         self.output.begin();
         let Some(mut lease) = receive.post.lease().await else {
             let failure = if receive.post.is_dropped() {

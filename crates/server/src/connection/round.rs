@@ -6,43 +6,51 @@
 //! connections is woken once for all of them and not for each. Redis does so too: it writes when it
 //! has served all that it has read.
 //!
-//! The replies do not wait if they would do so for long: while a client of the thread has used up a
-//! turn and waits for its next; nor if there is only one client.
+//! The replies do not wait if they would do so for long: while a client of the thread runs what takes
+//! longer than a turn, whether it waits for its next or for room for its reply; nor if there is only
+//! one client.
 
+use super::Connection;
 use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
 
 thread_local! {
     /// The client that was served last.
     static LAST: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// How many clients have used up a turn and wait for their next.
-    static WAITING: Cell<usize> = const { Cell::new(0) };
+    /// How many clients run what takes longer than a turn.
+    static SLOW: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Whether it pays to serve others before this client, which has been served, gets its reply.
 #[inline]
 pub(super) fn has_others(client: u64) -> bool {
-    LAST.replace(client) != client && WAITING.get() == 0
+    LAST.replace(client) != client && SLOW.get() == 0
 }
 
-/// Waits for the next turn of a client that has used up one.
-pub(super) async fn wait_for_turn() {
-    let _waits = Waits::begin();
-    tokio::task::yield_now().await;
-}
+/// A client that runs what takes longer than a turn, until this is dropped on the same thread.
+pub(super) struct Slow(());
 
-/// A client that waits for its next turn.
-struct Waits;
-
-impl Waits {
-    fn begin() -> Self {
-        WAITING.set(WAITING.get() + 1);
-        Self
+impl Slow {
+    pub(super) fn begin() -> Self {
+        SLOW.set(SLOW.get() + 1);
+        Self(())
     }
 }
 
-impl Drop for Waits {
+impl Drop for Slow {
     fn drop(&mut self) {
-        WAITING.set(WAITING.get() - 1);
+        SLOW.set(SLOW.get() - 1);
+    }
+}
+
+impl Connection {
+    /// Lets the other clients of the thread run.
+    pub(super) async fn give_way(&mut self) {
+        self.server.stats.turns_spent.fetch_add(1, Relaxed);
+        self.publish();
+        self.slow.get_or_insert_with(Slow::begin);
+        tokio::task::yield_now().await;
+        self.turn.again();
     }
 }
 
@@ -55,7 +63,7 @@ mod tests {
         assert!(has_others(1));
         assert!(!has_others(1), "it is the only one");
         assert!(has_others(2));
-        let (one, other) = (Waits::begin(), Waits::begin());
+        let (one, other) = (Slow::begin(), Slow::begin());
         assert!(!has_others(3));
         drop(one);
         assert!(!has_others(4));

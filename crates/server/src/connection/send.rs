@@ -128,6 +128,7 @@ impl Connection {
 
     /// Answers a `WAITAOF`.
     pub(super) async fn await_durable(&mut self, awaited: Awaited) -> io::Result<()> {
+        self.slow = None;
         if let Some(sequence) = awaited.sequence {
             return self.await_sequence(sequence, awaited.timeout).await;
         }

@@ -55,6 +55,7 @@ impl Connection {
     /// Answers a command after its time, or when it is unblocked, or when nobody waits for the
     /// answer any more.
     pub(super) async fn wait_out(&mut self, waiting: Waiting) -> io::Result<()> {
+        self.slow = None;
         self.output.begin();
         let time = async {
             match waiting.time {

@@ -3,7 +3,7 @@
 use super::Config;
 use crate::channels::Channels;
 use crate::clients::{Clients, Handshakes};
-use crate::commands::{Denied, Gathering};
+use crate::commands::{Denied, Gathering, Patches};
 use crate::feeds::Feeds;
 use crate::figures::Figures;
 use crate::gather::{Peer, Threads};
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     pub(crate) stats: Stats,
     pub(crate) gathering: Arc<Gathering>,
+    pub(crate) patches: Arc<Patches>,
     pub(crate) started: Instant,
     pub(crate) listening: Listening,
     /// What TLS begins sessions with, if the server listens for any.
@@ -103,6 +104,7 @@ impl Shared {
             limits,
             stats: Stats::default(),
             gathering: Arc::default(),
+            patches: Arc::default(),
             started: Instant::now(),
             listening,
             certificates,
