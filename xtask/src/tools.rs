@@ -103,6 +103,11 @@ pub(crate) fn venv_python(workspace: &Workspace) -> PathBuf {
     workspace.target.join("venv/bin/python")
 }
 
+/// The server of NATS.
+pub(crate) fn nats_server(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("nats/nats-server")
+}
+
 fn component(subcommand: &str, component: &str, log: &mut String) -> Result<(), String> {
     if works(&Job::new("cargo", ".").args([subcommand, "--version"])) {
         return Ok(());

@@ -22,6 +22,8 @@ pub(super) struct Tree {
     target: PathBuf,
     host: String,
     python: PathBuf,
+    /// The server of NATS that tests start.
+    nats: PathBuf,
 }
 
 /// What a checker made of a bug.
@@ -57,11 +59,13 @@ impl Tree {
                 .map_err(|error| format!("{}: {error}", to.display()))?;
         }
         let python = tools::venv_python(workspace);
+        let nats = tools::nats_server(workspace);
         Ok(Self {
             root,
             target,
             host: workspace.host.clone(),
             python,
+            nats,
         })
     }
 
@@ -104,6 +108,7 @@ impl Tree {
             .flavour
             .cargo("test", &self.root, &target, &self.host)
             .env("TREMULA_PYTHON", self.python.to_string_lossy())
+            .env("TREMULA_NATS", self.nats.to_string_lossy())
             // One function differs from build to build.
             .env("CARGO_INCREMENTAL", "1")
             .args(["--no-fail-fast", "-p", checker.package]);

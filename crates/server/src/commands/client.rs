@@ -60,6 +60,10 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         .full_name("client|durability")
         .docs("connection", "7.2.0", NOTHING, "CLIENT DURABILITY ALWAYS | EVERYSEC | NO | DEFAULT",
             "When this connection's writes are on the disk: before their replies, or later"),
+    Command::new("lastseq", 2, persist::client_lastseq, CLIENT, CONNECTION, NOTHING_OF_USERS)
+        .full_name("client|lastseq")
+        .docs("connection", "0.1.0", NOTHING, "CLIENT LASTSEQ",
+            "The number of the last effect that this connection has made or can have seen"),
     Command::new("unblock", -3, unblock, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|unblock")
         .docs("connection", "5.0.0", "O(log n)", "CLIENT UNBLOCK id [TIMEOUT | ERROR]",

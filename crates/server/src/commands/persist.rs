@@ -1,5 +1,5 @@
-//! Commands about what is kept on the disk: `SAVE`, `BGSAVE`, `LASTSAVE`, `WAITAOF`, `CLIENT
-//! DURABILITY`.
+//! Commands about what is kept on the disk: `SAVE`, `BGSAVE`, `LASTSAVE`, `WAITAOF`, `WAITSEQ`,
+//! `CLIENT DURABILITY`, `CLIENT LASTSEQ`.
 
 use super::{Context, Failure, Next, Outcome, apart};
 use crate::persist::{Durability, Persistence, save_apart};
@@ -7,9 +7,13 @@ use crate::resp::{Arguments, number};
 use crate::server::Shared;
 use std::sync::Arc;
 use std::time::Duration;
+use tremula_store::Sequence;
 
 const MEMORY_ONLY: Failure = Failure::Text(
     "ERR nothing can be saved, because keys are only in memory; start with --dir, and without --memory-only",
+);
+const NO_EFFECTS: Failure = Failure::Text(
+    "ERR effects have no numbers, because keys are only in memory; start with --dir, and without --memory-only",
 );
 const IN_PROGRESS: Failure = Failure::Text("ERR Background save already in progress");
 
@@ -78,16 +82,52 @@ pub(super) fn waitaof(context: &mut Context<'_>, arguments: Arguments<'_>) -> Ou
     Ok(Next::Durable(Awaited {
         here: here == 1,
         replicas: replicas > 0,
+        sequence: None,
         timeout: (timeout > 0).then(|| Duration::from_millis(timeout)),
     }))
 }
 
-/// What a `WAITAOF` waits for.
+/// `WAITSEQ sequence timeout`: waits until this server shows an effect, and the group has confirmed
+/// it, if there is one.
+pub(super) fn waitseq(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let number = |at| {
+        let number = number::parse(arguments.get(at)).ok_or(Failure::NOT_AN_INTEGER)?;
+        u64::try_from(number).map_err(|_| Failure::NOT_AN_INTEGER)
+    };
+    let (sequence, timeout) = (number(1)?, number(2)?);
+    if context.server.store.log().is_none() {
+        return Err(NO_EFFECTS);
+    }
+    Ok(Next::Durable(Awaited {
+        here: true,
+        replicas: false,
+        sequence: Some(Sequence::new(sequence)),
+        timeout: (timeout > 0).then(|| Duration::from_millis(timeout)),
+    }))
+}
+
+/// `CLIENT LASTSEQ`: the last effect that this connection has made or can have seen.
+pub(super) fn client_lastseq(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
+    if context.server.store.log().is_none() {
+        return Err(NO_EFFECTS);
+    }
+    // In a group it goes out when that effect is confirmed.
+    context.session.shows_keys = true;
+    let last = context.server.store.last_effect().get();
+    context
+        .reply
+        .integer(i64::try_from(last).unwrap_or(i64::MAX));
+    Ok(Next::Reply)
+}
+
+/// What a `WAITAOF` or a `WAITSEQ` waits for.
 pub(crate) struct Awaited {
     /// This server's disk.
     pub(crate) here: bool,
     /// The disks of replicas: in vain.
     pub(crate) replicas: bool,
+    /// An effect, in the place of all that the connection can have seen.
+    pub(crate) sequence: Option<Sequence>,
     /// `None` is for ever.
     pub(crate) timeout: Option<Duration>,
 }

@@ -504,7 +504,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         .tips(&["nondeterministic_output"])
         .docs("server", "2.6.0", NOTHING, "TIME", "Seconds and microseconds since 1970"),
     Command::new("role", 1, operate::role, &["noscript", "loading", "stale", "fast"], &["@admin", "@dangerous"], NOTHING_OF_USERS)
-        .docs("server", "2.8.12", NOTHING, "ROLE", "That of a master without replicas"),
+        .docs("server", "2.8.12", NOTHING, "ROLE", "That of a master without replicas; on a follower of a group, where the leader is"),
     Command::new("shutdown", -1, operate::shutdown, &["admin", "noscript", "loading", "stale", "no_multi", "allow_busy"], &[], NOTHING_OF_USERS)
         .docs("server", "1.0.0", NOTHING, "SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
             "Stop the server as SIGTERM does: it answers what has arrived"),
@@ -516,6 +516,9 @@ pub(crate) static COMMANDS: &[Command] = &[
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
         .docs("generic", "7.2.0", NOTHING, "WAITAOF numlocal numreplicas timeout",
             "Wait until what this connection has written or seen is on the disk"),
+    Command::new("waitseq", 3, persist::waitseq, &["noscript"], CONNECTION, NOTHING_OF_USERS)
+        .docs("generic", "0.1.0", NOTHING, "WAITSEQ sequence timeout",
+            "Wait until this server shows an effect by its number, as CLIENT LASTSEQ gives it on the leader"),
     Command::new("save", 1, persist::save, &["admin", "noscript", "no_async_loading", "no_multi"], &[], NOTHING_OF_USERS)
         .docs("server", "1.0.0", ALL, "SAVE", "Make a snapshot; other clients go on meanwhile"),
     Command::new("bgsave", -1, persist::bgsave, &["admin", "noscript", "no_async_loading"], &[], NOTHING_OF_USERS)

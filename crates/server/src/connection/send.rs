@@ -11,7 +11,7 @@ use crate::transport::Socket;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
-use tremula_store::Stopped;
+use tremula_store::{Sequence, Stopped};
 
 impl Connection {
     /// Sends what is written, but for the reply of a command that is not done; before that, sees to
@@ -130,6 +130,9 @@ impl Connection {
     /// Answers a `WAITAOF`.
     pub(super) async fn await_durable(&mut self, awaited: Awaited) -> io::Result<()> {
         self.slow = None;
+        if let Some(sequence) = awaited.sequence {
+            return self.await_sequence(sequence, awaited.timeout).await;
+        }
         self.output.begin();
         self.client.set_state(State::Blocked);
         self.server.store.forward();
@@ -154,6 +157,45 @@ impl Connection {
         self.output.array(2);
         self.output.integer(is_here.into());
         self.output.integer(0);
+        self.output.finish();
+        self.send(false).await
+    }
+
+    /// Answers a `WAITSEQ`.
+    async fn await_sequence(
+        &mut self,
+        sequence: Sequence,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        self.output.begin();
+        self.client.set_state(State::Blocked);
+        self.server.store.forward();
+        let server = Arc::clone(&self.server);
+        let wait = async {
+            match server.store.log() {
+                Some(log) => log.until(sequence).await.is_ok(),
+                None => false,
+            }
+        };
+        let is_there = tokio::select! {
+            is_there = wait => is_there,
+            () = after(timeout) => false,
+            () = gone(&self.client, &self.stream.socket) => false,
+            _ = self.client.unblocked() => false,
+        };
+        self.client.set_state(State::Working);
+        self.turn.again();
+        let log = server.store.log();
+        let reached = log.map_or(Sequence::NONE, |log| log.durable());
+        if is_there {
+            let reached = i64::try_from(reached.get()).unwrap_or(i64::MAX);
+            self.output.integer(reached);
+        } else {
+            let text = format!(
+                "TRYAGAIN effect {sequence} was not there in time; this server has {reached}"
+            );
+            self.fail_later("waitseq", text.as_bytes());
+        }
         self.output.finish();
         self.send(false).await
     }

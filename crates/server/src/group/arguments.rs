@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thiserror::Error;
-use tremula_group::{Config, Host, Point, SavedPoint};
+#[cfg(feature = "jetstream")]
+use tremula_group::Config;
+use tremula_group::{Host, Point, SavedPoint};
 use tremula_log::Sequence;
 
 /// The file of a directory that says to which group it belongs, and from where its node starts.
@@ -218,7 +220,8 @@ impl GroupArgs {
     }
 
     /// The durations and limits of the node.
-    pub(crate) fn config() -> Config {
+    #[cfg(feature = "jetstream")]
+    pub(super) fn config() -> Config {
         Config::default()
     }
 }

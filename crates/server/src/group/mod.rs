@@ -5,6 +5,7 @@
 //! | `mod` | what the commands and the connections ask |
 //! | `arguments` | the flags |
 //! | `node` | starting, keeping and ending the node |
+//! | `engine` | the shared log, and the server as it is to the group |
 //!
 //! A server that is the leader answers as one with `--durability always` does, with the group's
 //! log in the place of the disk: all that a connection has written or can have seen is confirmed
@@ -13,6 +14,8 @@
 //! place.
 
 mod arguments;
+#[cfg(feature = "jetstream")]
+mod engine;
 mod node;
 
 use crate::commands::{Command, Failure};
@@ -25,7 +28,9 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tremula_group::{Host, Report, Standing};
 use tremula_log::Log;
-use tremula_store::{Sequence, Store};
+#[cfg(feature = "jetstream")]
+use tremula_store::Sequence;
+use tremula_store::Store;
 
 /// How long a reply waits for the group.
 const CONFIRMATION: Duration = Duration::from_secs(10);
@@ -140,6 +145,7 @@ impl Group {
     }
 
     /// Makes a store lead.
+    #[cfg(feature = "jetstream")]
     fn lead(&self, store: &Store, next: Sequence) {
         // Before the first command that the leader runs.
         self.has_led.store(true, SeqCst);

@@ -3,7 +3,6 @@
 use super::{Group, GroupArgs, GroupError};
 use crate::server::{Server, Shared};
 use std::env;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -12,46 +11,14 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 #[cfg(feature = "jetstream")]
 use tremula_group::JetStream;
-use tremula_group::{Point, Standing, State};
-use tremula_log::{Batch, Log};
-use tremula_store::Sequence;
+use tremula_group::{Point, Standing};
+use tremula_log::Log;
 
 /// How often the point from which the node starts is kept.
 const KEEP: Duration = Duration::from_secs(1);
 
 /// How long a server that ends waits for the group to confirm what it has written.
 const LAST: Duration = Duration::from_secs(2);
-
-/// The server's store and its clients, as the group has them.
-struct Served(Arc<Shared>);
-
-impl Served {
-    fn group(&self) -> Option<&Arc<Group>> {
-        self.0.group.as_ref()
-    }
-}
-
-impl State for Served {
-    fn apply(&self, first: Sequence, batch: &Batch) -> Result<(), String> {
-        let applied = self.0.store.apply(first, batch);
-        applied.map_err(|error| error.to_string())
-    }
-
-    fn lead(&self, next: Sequence) {
-        if let Some(group) = self.group() {
-            group.lead(&self.0.store, next);
-        }
-    }
-
-    fn ended(&self, standing: Standing, why: &str) {
-        if standing == Standing::SteppedDown {
-            tracing::warn!("{why}; starting again from what is confirmed");
-            self.0.stop.notify_one();
-        } else {
-            tracing::error!("this node serves nothing any more: {why}");
-        }
-    }
-}
 
 /// The node at work.
 pub(crate) struct Running {
@@ -74,30 +41,12 @@ impl Running {
         let address = arguments.address(server.listening())?;
         #[cfg(feature = "jetstream")]
         {
-            use tremula_group::Settings;
-            let servers = arguments.replicate.clone();
-            let replicas = if servers.len() >= 3 { 3 } else { 1 };
-            let settings = Settings {
-                replicas: arguments.log_replicas.unwrap_or(replicas),
-                servers,
-                group: group.name.clone(),
-                node: group.node.clone(),
-                credentials: arguments.nats_credentials.clone(),
-                authority: arguments.nats_ca.clone(),
-            };
-            settings
-                .check()
-                .map_err(|error| GroupError::Settings(error.to_string()))?;
-            let named = (address, random());
-            let state = Arc::new(Served(Arc::clone(shared)));
-            let config = GroupArgs::config();
-            let engine = JetStream::start(&group.host, settings, config, named, point, state);
-            let engine = engine.map_err(|error| GroupError::Settings(error.to_string()))?;
+            let engine = super::engine::start(shared, &group, arguments, address, point)?;
             Ok(Some(Self { group, engine }))
         }
         #[cfg(not(feature = "jetstream"))]
         {
-            drop((address, point));
+            drop((group, address, point));
             Err(GroupError::NoEngine)
         }
     }
@@ -161,10 +110,4 @@ pub(crate) async fn keep(server: &Arc<Shared>) {
             kept = point;
         }
     }
-}
-
-/// The number of this start of the node.
-#[cfg(feature = "jetstream")]
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

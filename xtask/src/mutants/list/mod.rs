@@ -6,6 +6,7 @@
 
 mod check;
 mod group;
+mod group_real;
 mod histories;
 mod index_art;
 mod index_aspen;
@@ -92,6 +93,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
     let parts = [
         check::MUTANTS,
         group::MUTANTS,
+        group_real::MUTANTS,
         histories::MUTANTS,
         index_art::MUTANTS,
         index_aspen::MUTANTS,

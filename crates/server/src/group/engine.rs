@@ -1,0 +1,67 @@
+//! The engine of the shared log, and the server as it is to the group.
+
+use super::{Group, GroupArgs, GroupError};
+use crate::server::Shared;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use tremula_group::{JetStream, Point, Settings, Standing, State};
+use tremula_log::Batch;
+use tremula_store::Sequence;
+
+/// The server's store and its clients, as the group has them.
+struct Served(Arc<Shared>);
+
+impl State for Served {
+    fn apply(&self, first: Sequence, batch: &Batch) -> Result<(), String> {
+        let applied = self.0.store.apply(first, batch);
+        applied.map_err(|error| error.to_string())
+    }
+
+    fn lead(&self, next: Sequence) {
+        if let Some(group) = &self.0.group {
+            group.lead(&self.0.store, next);
+        }
+    }
+
+    fn ended(&self, standing: Standing, why: &str) {
+        if standing == Standing::SteppedDown {
+            tracing::warn!("{why}; starting again from what is confirmed");
+            self.0.stop.notify_one();
+        } else {
+            tracing::error!("this node serves nothing any more: {why}");
+        }
+    }
+}
+
+/// Starts the engine, and with it the node.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    group: &Group,
+    arguments: &GroupArgs,
+    address: String,
+    point: Option<Point>,
+) -> Result<JetStream, GroupError> {
+    let servers = arguments.replicate.clone();
+    let replicas = if servers.len() >= 3 { 3 } else { 1 };
+    let settings = Settings {
+        replicas: arguments.log_replicas.unwrap_or(replicas),
+        servers,
+        group: group.name.clone(),
+        node: group.node.clone(),
+        credentials: arguments.nats_credentials.clone(),
+        authority: arguments.nats_ca.clone(),
+    };
+    settings
+        .check()
+        .map_err(|error| GroupError::Settings(error.to_string()))?;
+    let state = Arc::new(Served(Arc::clone(shared)));
+    let config = GroupArgs::config();
+    let named = (address, random());
+    let engine = JetStream::start(&group.host, settings, config, named, point, state);
+    engine.map_err(|error| GroupError::Settings(error.to_string()))
+}
+
+/// The number of this start of the node.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
