@@ -56,8 +56,8 @@ const ENOUGH: usize = 400;
 /// How many looks pass between two spreads among open threads, so that the first shows its effect.
 const APART: u32 = 2;
 
-/// The most looks for which a change waits, because earlier ones had to be taken back, or because no
-/// processor is idle: then others take them for long, and the server takes its share.
+/// The most looks for which a change waits, because earlier ones had to be taken back, or because
+/// no processor is idle: then others take them for long, and the server takes its share.
 const LONGEST: u32 = 256;
 
 /// A change that is taken back within this number of looks was a mistake.
@@ -246,8 +246,8 @@ impl Default for Judge {
 }
 
 impl Judge {
-    /// `idle` is how much the processors of the machine were idle since the last look, in thousandths
-    /// of the time of one.
+    /// `idle` is how much the processors of the machine were idle since the last look, in
+    /// thousandths of the time of one.
     pub(crate) fn decide(&mut self, threads: &[Seen], idle: usize) -> Decision {
         self.since_gather = self.since_gather.saturating_add(1);
         self.since_spread = self.since_spread.saturating_add(1);

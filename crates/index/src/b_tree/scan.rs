@@ -12,8 +12,8 @@ use tremula_sync::{Backoff, Restart, Version, VersionGuard};
 /// How often a scan is tried without locks before it takes locks.
 const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
-/// A scan that wants more entries than this, from the lowest on, does not stop writers. One that has
-/// met a writer after it has read as many is not tried again without a number.
+/// A scan that wants more entries than this, from the lowest on, does not stop writers. One that
+/// has met a writer after it has read as many is not tried again without a number.
 const LONG: usize = 1000;
 
 /// How many keys ahead of the one that is copied a scan asks for: they lie anywhere.

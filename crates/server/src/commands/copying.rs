@@ -240,8 +240,8 @@ impl Work for Patching {
         context: &mut Context<'_>,
         arguments: Arguments<'_>,
     ) -> Result<Step, Failure> {
-        // A step holds the key, so nobody else writes into it, and whoever has the place waits for
-        // the step.
+        // A step holds the key, so nobody else writes into it: a command that has the place waits
+        // for the step.
         if !context.databases.are_held() && !matches!(self.claim, Claim::Own(_)) {
             let patches = &context.server.patches;
             let Some(own) = patches.claim(context.session.database, arguments.get(1)) else {

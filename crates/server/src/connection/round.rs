@@ -6,9 +6,9 @@
 //! connections is woken once for all of them and not for each. Redis does so too: it writes when it
 //! has served all that it has read.
 //!
-//! The replies do not wait if they would do so for long: while a client of the thread runs what takes
-//! longer than a turn, whether it waits for its next or for room for its reply; nor if there is only
-//! one client.
+//! The replies do not wait if they would do so for long: while a client of the thread runs what
+//! takes longer than a turn, whether it waits for its next or for room for its reply; nor if there
+//! is only one client.
 
 use super::Connection;
 use std::cell::Cell;
