@@ -614,7 +614,7 @@ fn what_an_unfinished_command_holds_is_shown() {
         .chain(pieces.into_iter().cycle().take(3 * 249));
     let long: Vec<_> = long.map(<[u8]>::to_vec).collect();
     let short = [b"*200000\r\n".to_vec(), b"$0\r\n\r\n".repeat(150_000)].to_vec();
-    for (pieces, least) in [(long, 400_000), (short, 150_000 * (6 + 16))] {
+    for (pieces, least) in [(long, 249_000), (short, 150_000 * (6 + 16))] {
         let server = Server::tremula(&["--threads", "2"]);
         let mut client = server.connect();
         let [used, shown] = both(&mut client);

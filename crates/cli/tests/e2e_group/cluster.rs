@@ -1,7 +1,7 @@
 //! Servers of NATS and nodes of a group on the loopback.
 
 use crate::proxy::{Mode, Proxy};
-use crate::support::resp::{Connection, encode};
+use crate::support::resp::{Connection, bulk, encode};
 use crate::support::{Server, eventually, free_address, root, run};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -288,10 +288,13 @@ impl Cluster {
         connection.reply_or_end()
     }
 
-    /// The figures of replication of a node.
+    /// A figure of replication of a node; `None` if it is not there, or starts again meanwhile.
     pub(crate) fn figure(&self, at: usize, name: &str) -> Option<String> {
-        let mut connection = self.connect(at)?;
-        connection.info("replication").remove(name)
+        let text = String::from_utf8(bulk(&self.ask(at, &["info", "replication"])?));
+        let text = text.expect("text");
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.map(str::to_owned)
     }
 
     /// The node that leads and takes writes.
