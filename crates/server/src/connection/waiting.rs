@@ -92,6 +92,8 @@ impl Connection {
         };
         loop {
             if self.send_unasked(&outbox).await? {
+                // It may go to another thread.
+                self.slow = None;
                 if self.client.ending().is_some() {
                     return Ok(None);
                 }
@@ -107,6 +109,7 @@ impl Connection {
                 }
                 continue;
             }
+            self.slow = None;
             let awaited = match self.session.watches.as_ref().and_then(Watches::to_read) {
                 None => None,
                 Some(read) => {
