@@ -2,7 +2,8 @@
 //!
 //! A write without an answer, or with `TRYAGAIN`, may have happened at any later time, or never. A
 //! write that was refused with `READONLY` has not happened. So a write that was acknowledged and
-//! is lost, one that is there twice, and two leaders that answer differently leave no order.
+//! is lost, one that is there twice, and two leaders that answer differently leave no order. What
+//! followers show is watched by itself.
 
 use crate::cluster::View;
 use crate::support::resp::{Connection, bulk, elements, encode};
@@ -146,7 +147,7 @@ impl<'c> Round<'c> {
             std::thread::sleep(Duration::from_millis(random.random_range(0..PAUSE)));
             let Some(open) = &mut connection else {
                 at = (at + 1) % self.cluster.addresses.len();
-                connection = self.cluster.connect(at);
+                connection = self.leader(at);
                 continue;
             };
             next_value += 1;
@@ -169,6 +170,15 @@ impl<'c> Round<'c> {
             }
         }
         events
+    }
+
+    /// A connection to a node that leads: what a follower shows may be old. A leader that steps
+    /// down closes its connections.
+    fn leader(&self, at: usize) -> Option<Connection> {
+        let mut connection = self.cluster.connect(at)?;
+        connection.send(&encode(&["ROLE"]));
+        let role = connection.reply_or_end()?;
+        (elements(&role).first()?.as_slice() == b"$6\r\nmaster\r\n").then_some(connection)
     }
 
     /// Everything as a node shows it, as a call of the history.
