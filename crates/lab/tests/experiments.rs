@@ -133,7 +133,16 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
     assert_eq!(records.len(), names.len());
     for record in &records {
         let phases: Vec<_> = record.series.iter().map(|m| m.phase.as_str()).collect();
-        let expected = ["fill", "single", "hammer", "scan", "single_again"].map(|phase| [phase; 8]);
+        let expected = [
+            "fill",
+            "single",
+            "hot_range",
+            "hot_key",
+            "append",
+            "scan",
+            "quiet",
+        ]
+        .map(|phase| [phase; 8]);
         assert_eq!(phases, expected.concat());
         let times = record.series.iter().map(|moment| moment.seconds);
         assert!(times.is_sorted(), "{record:?}");
@@ -150,7 +159,7 @@ fn adaptation_records_a_moment_for_each_slice_of_each_phase() {
             let noted = format!("{name}_after_scan");
             assert_eq!(record.figures.contains_key(&noted), has_it, "{record:?}");
         }
-        assert!(record.figures.contains_key("hammer_mops") && record.mops > 0.0);
+        assert!(record.figures.contains_key("hot_key_mops") && record.mops > 0.0);
     }
     for record in &records {
         let most = match record.engine.as_str() {

@@ -139,12 +139,16 @@ impl Run {
         let is_chunk = matches!(*function, "chunk" | "next_chunk");
         self.ranges += usize::from(*slot == EVEN_SLOT && removes_range(operation));
         let result = target.call(function, arguments);
+        // Of rows, or of keys, that differ by the sign of zero alone, a bag keeps or shows the first:
+        // another one than Erlang's if that has reversed a list.
+        let signs_matter = kind == Kind::Set || order == Order::Matters || !self.has_lists[*slot];
         let here = || format!("call {number}, of an {kind}: {function}{arguments:?}");
         let failed = match (&result, answer) {
             (Ok(value), Term::Tuple(said)) => {
                 let (value, said) = (normal(value, order), normal(&said[1], order));
+                let is_alike = !signs_matter && value.is_identical(&said);
                 assert!(
-                    is_same(&value, &said) || is_chunk && knows_the_end(&value, &said),
+                    is_same(&value, &said) || is_alike || is_chunk && knows_the_end(&value, &said),
                     "{}: {value}, in Erlang {said}",
                     here()
                 );

@@ -1,12 +1,13 @@
-//! One table over time: many threads fill it, one thread uses it, threads hammer one range, threads
-//! scan, and one thread uses it again. Tables with a fixed grain show the value of an adaptive one.
+//! One table over time: many threads fill it, one thread uses it, all change one range, all change
+//! one key, all append, all scan, and one thread uses it again. Tables with a fixed grain show the
+//! value of an adaptive one.
 
 use super::{Case, Experiment, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
     workload::{
-        self, ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS, Job, MOST_RANGE, Mix,
+        self, ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HOT_KEYS, Job, MOST_RANGE, Mix,
         Purpose, STREAM_LENGTH, TableJob, generator,
     },
 };
@@ -14,7 +15,7 @@ use crate::{
 /// The experiment `adaptation`.
 pub(super) struct Adaptation;
 
-/// How many slices a phase has: forty in all.
+/// How many slices a phase has.
 const SLICES: u32 = 8;
 
 /// How many scans are drawn for a thread, which repeats them.
@@ -26,7 +27,7 @@ impl Experiment for Adaptation {
     }
 
     fn about(&self) -> &'static str {
-        "a table over time: filled by all threads, used by one, hammered in one range, scanned"
+        "a table over time: filled, used by one thread, hot in a range, a key and at its end, scanned, quiet"
     }
 
     fn default_threads(&self) -> &'static [usize] {
@@ -69,17 +70,17 @@ impl Experiment for Adaptation {
             let random = &mut random(Purpose::Choices, thread);
             workload::scans(range, ADAPTATION_SCAN..=ADAPTATION_SCAN, SCANS, random)
         };
-        let hammered = range.min(HAMMERED_KEYS);
+        let hot = range.min(HOT_KEYS);
         let threads = 0..case.threads;
         Job::Table(TableJob::Adaptation(AdaptationJob {
             range,
             fill: workload::random_half(range, &mut random(Purpose::Prefill, 0)),
-            // The number after those of the hammering threads, so that this stream differs from
-            // theirs.
+            // The number after those of the threads in the hot range, so that this stream differs
+            // from theirs.
             single: stream(Mix::Update50, range, case.threads),
-            hammer: threads
+            hot_range: threads
                 .clone()
-                .map(|thread| stream(Mix::Update100, hammered, thread))
+                .map(|thread| stream(Mix::Update100, hot, thread))
                 .collect(),
             scans: threads.map(scans).collect(),
             slices: SLICES,

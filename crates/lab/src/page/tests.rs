@@ -55,7 +55,7 @@ fn the_kind_of_chart_follows_from_what_was_measured() {
         of("ordered_mix", "update100", 2, "ca_tree", 3.0),
     ];
     let mut over_time = of("adaptation", "phases_of_use", 2, "ca_tree", 1.0);
-    over_time.series = ["fill", "fill", "hammer"]
+    over_time.series = ["fill", "fill", "hot_range"]
         .into_iter()
         .enumerate()
         .map(|(at, phase)| Moment {
@@ -90,7 +90,7 @@ fn the_kind_of_chart_follows_from_what_was_measured() {
     ));
     assert!(kind("chart-ordered-mix-2").contains("class=\"chart bars\""));
     let time = kind("chart-adaptation-1");
-    assert!(time.contains(">hammer</text>") && time.contains(">seconds</text>"));
+    assert!(time.contains(">hot range</text>") && time.contains(">seconds</text>"));
     assert!(kind("chart-adaptation-2").contains(">base nodes</text>"));
     assert!(!html.contains("chart-adaptation-3"));
     let percentiles = kind("chart-shard-cache-2");

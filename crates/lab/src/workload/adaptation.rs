@@ -3,8 +3,8 @@
 use super::{LongScan, Operation};
 use std::time::Duration;
 
-/// How many consecutive keys the phase `hammer` uses.
-pub const HAMMERED_KEYS: u32 = 1024;
+/// How many consecutive keys the phase `hot_range` uses.
+pub const HOT_KEYS: u32 = 1024;
 
 /// How many keys a scan visits, unless the table ends before.
 pub const ADAPTATION_SCAN: u32 = 1000;
@@ -17,21 +17,27 @@ pub enum AdaptationPhase {
     /// One thread looks keys up, inserts and removes.
     Single,
     /// All threads insert and remove in one narrow range.
-    Hammer,
+    HotRange,
+    /// All threads replace the value of one key.
+    HotKey,
+    /// All threads insert keys above all others, read from the clock.
+    Append,
     /// All threads scan.
     Scan,
     /// The same as [`Single`](Self::Single).
-    SingleAgain,
+    Quiet,
 }
 
 impl AdaptationPhase {
     /// The phases, in their order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Fill,
         Self::Single,
-        Self::Hammer,
+        Self::HotRange,
+        Self::HotKey,
+        Self::Append,
         Self::Scan,
-        Self::SingleAgain,
+        Self::Quiet,
     ];
 
     /// The name in records.
@@ -40,9 +46,11 @@ impl AdaptationPhase {
         match self {
             Self::Fill => "fill",
             Self::Single => "single",
-            Self::Hammer => "hammer",
+            Self::HotRange => "hot_range",
+            Self::HotKey => "hot_key",
+            Self::Append => "append",
             Self::Scan => "scan",
-            Self::SingleAgain => "single_again",
+            Self::Quiet => "quiet",
         }
     }
 }
@@ -57,7 +65,7 @@ pub struct AdaptationJob {
     /// What the single thread does, on all keys.
     pub single: Vec<Operation>,
     /// What each thread does in the narrow range, whose keys are counted from 0.
-    pub hammer: Vec<Vec<Operation>>,
+    pub hot_range: Vec<Vec<Operation>>,
     /// What each thread scans.
     pub scans: Vec<Vec<LongScan>>,
     /// How many slices a phase has.
@@ -70,13 +78,13 @@ impl AdaptationJob {
     /// How many threads the phases of all threads have.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.hammer.len()
+        self.hot_range.len()
     }
 
     /// The first key of the narrow range, and the number of its keys.
     #[must_use]
-    pub fn hammered(&self) -> (u32, u32) {
-        let count = self.range.min(HAMMERED_KEYS);
+    pub fn hot_keys(&self) -> (u32, u32) {
+        let count = self.range.min(HOT_KEYS);
         ((self.range - count) / 2, count)
     }
 }

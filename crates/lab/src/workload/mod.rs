@@ -24,7 +24,7 @@ mod ycsb;
 mod zipfian;
 
 pub use crate::random::{Purpose, generator, part, part_of};
-pub use adaptation::{ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HAMMERED_KEYS};
+pub use adaptation::{ADAPTATION_SCAN, AdaptationJob, AdaptationPhase, HOT_KEYS};
 pub use attack::{Attack, AttackJob};
 pub use counter::{CounterJob, CounterMix, READ_PERIOD};
 pub use ets::{BINARY_BYTES, EtsJob, EtsMix, Rows, SELECTED_KEYS, Selected, Selects};

@@ -4,20 +4,26 @@ use super::ordered_mix::{STRIDE, Tally, operate};
 
 use crate::{
     contestants::subject::{Measured, Subject, Task, check, expect, insert_all},
-    keys::Key,
+    keys::{Key, stamped},
     live::show_figures,
     measure::Moment,
     measure::{Lap, Sample, Timed, together, together_sliced},
-    workload::{self, AdaptationJob, AdaptationPhase, LongScan, Operation, part_of},
+    workload::{self, AdaptationJob, AdaptationPhase, Kind, LongScan, Operation, part_of},
 };
-use std::{hint::black_box, time::Duration};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
 /// The figures of the shape to show: those about the grain and about what it adapts to.
-const SHOWN: [&str; 11] = [
+const SHOWN: [&str; 14] = [
     "base_nodes",
     "contended",
     "contention_splits",
+    "cooled",
+    "drains",
     "entries",
+    "hot_leaves",
     "joins",
     "leaves",
     "merges",
@@ -31,7 +37,7 @@ const SHOWN: [&str; 11] = [
 const GRAIN: [&str; 2] = ["base_nodes", "contention_splits"];
 
 /// The figures that are noted at the end of each phase.
-const NOTED: [&str; 3] = ["base_nodes", "contention_splits", "leaves"];
+const NOTED: [&str; 4] = ["base_nodes", "contention_splits", "hot_leaves", "leaves"];
 
 impl Task<u64> for &AdaptationJob {
     type Output = Measured;
@@ -110,16 +116,26 @@ impl<S: Subject<u64>> Story<'_, S> {
                     })
                     .collect()
             }
-            AdaptationPhase::Single | AdaptationPhase::SingleAgain => {
+            AdaptationPhase::Single | AdaptationPhase::Quiet => {
                 let keys = (0, job.range);
                 let work = |_, lap: &mut Lap<'_>| work_off(table, &job.single, keys, lap);
                 self.slices(phase, 1, work).results
             }
-            AdaptationPhase::Hammer => {
-                let keys = job.hammered();
+            AdaptationPhase::HotRange => {
+                let keys = job.hot_keys();
                 let work = |thread: usize, lap: &mut Lap<'_>| {
-                    work_off(table, &job.hammer[thread], keys, lap)
+                    work_off(table, &job.hot_range[thread], keys, lap)
                 };
+                self.slices(phase, job.threads(), work).results
+            }
+            AdaptationPhase::HotKey => {
+                let key = u64::from(job.hot_keys().0);
+                let work = |_, lap: &mut Lap<'_>| replace(table, key, lap);
+                self.slices(phase, job.threads(), work).results
+            }
+            AdaptationPhase::Append => {
+                let (first, begun) = (u64::from(job.range), Instant::now());
+                let work = |thread, lap: &mut Lap<'_>| append(table, first, begun, thread, lap);
                 self.slices(phase, job.threads(), work).results
             }
             AdaptationPhase::Scan => {
@@ -226,6 +242,47 @@ fn work_off<S: Subject<u64>>(
             }
         }
         offset = workload::rotate(offset, workload::rotation_step(count), count);
+    }
+}
+
+/// Replaces the value of one key until the time is up.
+fn replace<S: Subject<u64>>(table: &S, key: u64, lap: &mut Lap<'_>) -> Tally {
+    let mut tally = Tally::default();
+    loop {
+        for _ in 0..STRIDE {
+            operate(table, Kind::Insert, key, &mut tally);
+        }
+        if !lap.done(STRIDE as u64) {
+            return tally;
+        }
+    }
+}
+
+/// Inserts keys that are readings of the clock, above `first`, until the time is up.
+fn append<S: Subject<u64>>(
+    table: &S,
+    first: u64,
+    begun: Instant,
+    thread: usize,
+    lap: &mut Lap<'_>,
+) -> Tally {
+    let mut tally = Tally::default();
+    let mut last = 0;
+    loop {
+        for _ in 0..STRIDE {
+            // The clock may show the same time twice.
+            let now = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            last = now.max(last + 1);
+            operate(
+                table,
+                Kind::Insert,
+                stamped(first + last, thread),
+                &mut tally,
+            );
+        }
+        if !lap.done(STRIDE as u64) {
+            return tally;
+        }
     }
 }
 

@@ -220,16 +220,16 @@ fn adaptation_job() -> AdaptationJob {
         range,
         fill: random_half(range, &mut generator(5, Purpose::Prefill, 0, 0)),
         single: stream(Mix::Update50.shares(), range, 1 << 10, &mut random),
-        hammer: Vec::new(),
+        hot_range: Vec::new(),
         scans: Vec::new(),
         slices: 2,
         slice: Duration::from_millis(5),
     };
-    let hammered = job.hammered().1;
+    let hot = job.hot_keys().1;
     for _ in 0..2 {
         let shares = Mix::Update100.shares();
-        job.hammer
-            .push(stream(shares, hammered, 1 << 10, &mut random));
+        job.hot_range
+            .push(stream(shares, hot, 1 << 10, &mut random));
         job.scans.push(scans(range / 2, 9..=9, 100, &mut random));
     }
     job
@@ -277,7 +277,7 @@ fn a_right_table_is_believed() {
         assert!(samples[1].as_ref().unwrap().operations > 0);
     }
     let samples = adaptation_job().run(faulty(Fault::Nothing)).unwrap();
-    assert_eq!(samples[0].as_ref().unwrap().series.len(), 10);
+    assert_eq!(samples[0].as_ref().unwrap().series.len(), 14);
     let ranges = InsertRanges {
         keys: 1001,
         threads: 3,
