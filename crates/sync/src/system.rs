@@ -2,7 +2,8 @@
 //!
 //! No checker sees accesses through these, so code uses them only where it must: threads with an
 //! event loop of their own, and their thread-locals; and an `Arc` that std or a runtime requires by
-//! type (in a `Waker`, as a method receiver, around a trait object or a slice); and a `Mutex`
+//! type (in a `Waker`, as a method receiver, around a trait object or a slice), or that must have a
+//! `Weak`, which loom lacks; and a `Mutex`
 //! around what stands in for the world outside the program, such as a disk; a cell that is filled
 //! once; and what threads that read a disk pass to each other before anything is shared. All other
 //! code takes its primitives from the root of this crate.
@@ -11,6 +12,7 @@ pub use std::sync::Arc;
 pub use std::sync::Barrier;
 pub use std::sync::Mutex;
 pub use std::sync::OnceLock;
+pub use std::sync::Weak;
 pub use std::sync::atomic;
 pub use std::sync::mpsc;
 pub use std::thread;

@@ -4,7 +4,7 @@ use super::node::{Entry, LeafRef, SearchResult};
 use super::point::locked;
 use super::tree::{Position, Tree, count};
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{SearchKey, SearchRange, Spec};
+use crate::kit::{SearchKey, SearchRange, Spec, prefetch};
 use std::ops::{Bound, Range};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Backoff, Restart, Version, VersionGuard};
@@ -17,7 +17,7 @@ const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 const LONG: usize = 1000;
 
 /// How many keys ahead of the one that is copied a scan asks for: they lie anywhere.
-const KEYS_AHEAD: usize = 8;
+const KEYS_AHEAD: usize = 16;
 
 impl<S: Spec> SearchRange<'_, S> {
     /// The indices of a leaf at which the range begins and ends. Either may be the end of the leaf:
@@ -102,6 +102,7 @@ impl<S: Spec> Sink<S> for Option<Entry<S>> {
 unsafe fn to_pairs<S: Spec>(
     entries: &[Entry<S>],
 ) -> impl Iterator<Item = (S::Key, S::Value)> + use<'_, S> {
+    (entries.iter().take(KEYS_AHEAD)).for_each(|entry| entry.key.prefetch());
     entries.iter().enumerate().map(|(at, entry)| {
         if let Some(ahead) = entries.get(at + KEYS_AHEAD) {
             ahead.key.prefetch();
@@ -270,6 +271,11 @@ impl<S: Spec> Tree<S> {
             let (covered, goes_on) = match direction {
                 Direction::Ascending => {
                     let end = indices.end.min(indices.start.saturating_add(limit));
+                    leaf.prefetch_entries(indices.start, end.saturating_sub(indices.start));
+                    if let (true, Some(next)) = (end == leaf.count(), leaf.next()) {
+                        prefetch(next.as_ptr());
+                        prefetch(next.as_ptr().wrapping_add(1));
+                    }
                     for at in indices.start..end {
                         sink.put(leaf.entry(at));
                     }

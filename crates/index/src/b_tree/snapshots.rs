@@ -31,7 +31,14 @@
 //!    snapshot in all of its leaves. A merge, and an exchange of entries between two leaves,
 //!    settles both up to one number.
 //! 3. The halves of a split are settled up to the number of the leaf.
-//! 4. A snapshot is in the list of those under way before the clock shows its number.
+//! 4. A snapshot is in the list of those under way before the clock shows its number, and until it
+//!    has been read to its end, or dropped.
+//! 5. The ranges of keys of the leaves that were copied for a snapshot do not overlap, as of the
+//!    moments of the copies: a leaf takes over keys only from one that is settled in that step (2).
+//!    So what a snapshot shows up to the last key of a settled leaf is in that leaf's copy or in
+//!    parts that begin below.
+//! 6. No code of the user runs under the lock of the list, and none that drops what a snapshot
+//!    leaves behind while a leaf is locked.
 
 use super::node::LeafRef;
 use super::point::locked;
@@ -40,13 +47,12 @@ use crate::contract::KeyRange;
 use crate::kit::{SearchRange, Spec};
 use std::any::Any;
 use std::cmp::Ordering as KeyOrdering;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::panic::RefUnwindSafe;
 use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::system::{Arc, Weak};
 use tremula_sync::{CachePadded, Mutex};
-
-/// How many leaves a snapshot passes before it looks whether it has enough.
-const LEAVES_A_LOOK: usize = 16;
 
 /// The snapshots under way, and the clock of their moments.
 pub(super) struct Snapshots {
@@ -56,14 +62,58 @@ pub(super) struct Snapshots {
     under_way: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
-/// A snapshot that is not complete yet.
-struct UnderWay<K, V> {
-    number: u64,
+/// What is known of a snapshot that has not been read to its end.
+struct Shared<K, V> {
     low: Bound<K>,
     high: Bound<K>,
-    /// What leaves held at its moment, in any order. None is empty.
-    parts: Vec<Vec<(K, V)>>,
+    /// What leaves held at its moment, in order.
+    parts: Mutex<BTreeSet<Part<K, V>>>,
 }
+
+/// What a leaf held of the range: not nothing.
+struct Part<K, V>(Vec<(K, V)>);
+
+/// A snapshot that has not been read to its end, as writers see it.
+struct UnderWay<K, V> {
+    number: u64,
+    /// Gone if the snapshot has been dropped.
+    shared: Weak<Shared<K, V>>,
+}
+
+/// How far somebody has read a snapshot.
+pub(crate) struct Reading<K, V> {
+    number: u64,
+    /// What is left of the range begins here.
+    low: Bound<K>,
+    shared: Arc<Shared<K, V>>,
+    is_over: bool,
+}
+
+impl<K, V> Part<K, V> {
+    fn first(&self) -> Option<&K> {
+        self.0.first().map(|(key, _)| key)
+    }
+}
+
+impl<K: Ord, V> Ord for Part<K, V> {
+    fn cmp(&self, other: &Self) -> KeyOrdering {
+        self.first().cmp(&other.first())
+    }
+}
+
+impl<K: Ord, V> PartialOrd for Part<K, V> {
+    fn partial_cmp(&self, other: &Self) -> Option<KeyOrdering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: Ord, V> PartialEq for Part<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<K: Ord, V> Eq for Part<K, V> {}
 
 // A panic leaves the list as it was, and the clock with it.
 impl RefUnwindSafe for Snapshots {}
@@ -84,105 +134,59 @@ impl Snapshots {
         self.clock.load(Ordering::Acquire)
     }
 
-    /// Runs `look` with each snapshot under way.
-    fn each<K: 'static, V: 'static>(&self, look: impl FnMut(&mut UnderWay<K, V>)) {
-        let mut list = self.under_way.lock();
-        list.iter_mut()
-            .filter_map(|one| one.downcast_mut())
-            .for_each(look);
-    }
-
     /// Begins a snapshot: its moment is now.
-    fn begin<K: Send + 'static, V: Send + 'static>(
-        &self,
-        (low, high): (Bound<K>, Bound<K>),
-    ) -> u64 {
+    fn begin<K, V>(&self, (low, high): (Bound<K>, Bound<K>)) -> Reading<K, V>
+    where
+        K: Clone + Send + Sync + 'static,
+        V: Send + 'static,
+    {
+        let shared = Arc::new(Shared {
+            low: low.clone(),
+            high,
+            parts: Mutex::new(BTreeSet::new()),
+        });
+        let mut under_way = Box::new(UnderWay {
+            number: 0,
+            shared: Arc::downgrade(&shared),
+        });
         let mut list = self.under_way.lock();
+        let dropped = take_dropped::<K, V>(&mut list);
         let number = self.clock.load(Ordering::Relaxed) + 1;
-        let parts = Vec::<Vec<(K, V)>>::new();
-        list.push(Box::new(UnderWay {
+        under_way.number = number;
+        list.push(under_way);
+        self.clock.store(number, Ordering::Release);
+        drop(list);
+        drop(dropped);
+        Reading {
             number,
             low,
-            high,
-            parts,
-        }));
-        self.clock.store(number, Ordering::Release);
-        number
+            shared,
+            is_over: false,
+        }
     }
 
-    /// Ends a snapshot, and returns its parts.
-    fn end<K: 'static, V: 'static>(&self, number: u64) -> Vec<Vec<(K, V)>> {
+    /// Ends a snapshot.
+    fn end<K: 'static, V: 'static>(&self, number: u64) {
         let mut list = self.under_way.lock();
         let is = |one: &Box<dyn Any + Send>| {
             let one = one.downcast_ref::<UnderWay<K, V>>();
             one.is_some_and(|one| one.number == number)
         };
         let ended = list.iter().position(is).map(|at| list.swap_remove(at));
-        // Not under the lock: a part may have to be dropped.
         drop(list);
-        let ended = ended.and_then(|one| one.downcast::<UnderWay<K, V>>().ok());
-        ended.map_or_else(Vec::new, |one| one.parts)
+        drop(ended);
     }
 }
 
-/// A snapshot that has begun. Dropping it ends it, also if a clone panics.
-pub(super) struct Begun<'t, S: Spec> {
-    tree: &'t Tree<S>,
-    number: u64,
-}
-
-impl<S: Spec> Begun<'_, S> {
-    /// The first `limit` entries of the range that it was begun with.
-    pub(super) fn complete(
-        self,
-        range: KeyRange<'_, S::Key>,
-        limit: usize,
-    ) -> Vec<(S::Key, S::Value)> {
-        let Self { tree, number } = self;
-        let bounds = SearchRange::new(range);
-        let guard = tree.collector.pin();
-        let (mut leaf, mut lock) = tree.retry(|| tree.lock_start(&bounds, &guard));
-        let mut leaves = 0_usize;
-        loop {
-            tree.settle(leaf, number);
-            leaves += 1;
-            if leaves.is_multiple_of(LEAVES_A_LOOK) && tree.has_copied(number, limit, leaf) {
-                lock.unchanged();
-                break;
-            }
-            // Never an error: nothing is validated.
-            let end = bounds.end_in(leaf, locked).unwrap_or(0);
-            let next = leaf.next().filter(|_| end == leaf.count());
-            let Some(next) = next else {
-                lock.unchanged();
-                break;
-            };
-            // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
-            let next = unsafe { LeafRef::<S>::from_raw(next) };
-            // Before this leaf is unlocked: so no entry comes from ahead of the walk behind it.
-            let Ok(next_lock) = next.wait_to_lock() else {
-                unreachable!("only who holds the left neighbour unlinks a leaf");
-            };
-            lock.unchanged();
-            (leaf, lock) = (next, next_lock);
-        }
-        drop(guard);
-        let mut parts = tree.snapshots.end::<S::Key, S::Value>(number);
-        parts.sort_by(|one, other| match (one.first(), other.first()) {
-            (Some(one), Some(other)) => one.0.cmp(&other.0),
-            _ => KeyOrdering::Equal,
-        });
-        let mut entries = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-        parts.into_iter().for_each(|part| entries.extend(part));
-        entries.truncate(limit);
-        entries
-    }
-}
-
-impl<S: Spec> Drop for Begun<'_, S> {
-    fn drop(&mut self) {
-        drop(self.tree.snapshots.end::<S::Key, S::Value>(self.number));
-    }
+/// Takes the snapshots that have been dropped out of the list.
+fn take_dropped<K: 'static, V: 'static>(
+    list: &mut Vec<Box<dyn Any + Send>>,
+) -> Vec<Box<dyn Any + Send>> {
+    let is_dropped = |one: &mut Box<dyn Any + Send>| {
+        let one = one.downcast_ref::<UnderWay<K, V>>();
+        one.is_some_and(|one| one.shared.strong_count() == 0)
+    };
+    list.extract_if(.., is_dropped).collect()
 }
 
 impl<S: Spec> Tree<S> {
@@ -205,25 +209,34 @@ impl<S: Spec> Tree<S> {
     fn settle_slowly(&self, leaf: LeafRef<'_, S>, now: u64) {
         let lacks = leaf.settled() + 1..=now;
         let mut wanted = Vec::new();
-        self.snapshots.each(|one: &mut UnderWay<S::Key, S::Value>| {
-            if lacks.contains(&one.number) {
-                wanted.push((one.number, one.low.clone(), one.high.clone()));
+        let mut list = self.snapshots.under_way.lock();
+        let dropped = take_dropped::<S::Key, S::Value>(&mut list);
+        for one in list.iter() {
+            let one = one.downcast_ref::<UnderWay<S::Key, S::Value>>();
+            let one = one.filter(|one| lacks.contains(&one.number));
+            wanted.extend(one.and_then(|one| one.shared.upgrade()));
+        }
+        drop((list, dropped));
+        for shared in wanted {
+            let range = KeyRange::new(shared.low.as_ref(), shared.high.as_ref());
+            let part = copy_of(leaf, range);
+            if !part.is_empty() {
+                shared.parts.lock().insert(Part(part));
+                count(&self.counters.copied_leaves);
             }
-        });
-        for (number, low, high) in wanted {
-            let part = copy_of(leaf, KeyRange::new(low.as_ref(), high.as_ref()));
-            if part.is_empty() {
-                continue;
+            // The snapshot may have been dropped meanwhile.
+            if let Some(dropped) = Arc::into_inner(shared) {
+                self.drop_later(dropped);
             }
-            let mut part = Some(part);
-            self.snapshots.each(|one: &mut UnderWay<S::Key, S::Value>| {
-                if one.number == number {
-                    one.parts.extend(part.take());
-                }
-            });
-            count(&self.counters.copied_leaves);
         }
         leaf.set_settled(now);
+    }
+
+    /// Drops keys and values when this thread has no lock any more.
+    fn drop_later<T: Send + 'static>(&self, what: T) {
+        let guard = self.collector.pin();
+        // SAFETY: nobody else has it.
+        unsafe { guard.defer_unchecked(move || drop(what)) };
     }
 
     /// The first `limit` entries of a range as of one moment, however much is written meanwhile.
@@ -232,38 +245,81 @@ impl<S: Spec> Tree<S> {
         range: KeyRange<'_, S::Key>,
         limit: usize,
     ) -> Vec<(S::Key, S::Value)> {
-        self.begin_snapshot(range).complete(range, limit)
+        let mut entries = Vec::new();
+        let mut reading = self.begin_snapshot(range);
+        if self.read_snapshot(&mut reading, limit, &mut entries) {
+            self.snapshots.end::<S::Key, S::Value>(reading.number);
+        }
+        entries.truncate(limit);
+        entries
     }
 
     /// Begins a snapshot of a range: its moment is now.
-    pub(super) fn begin_snapshot(&self, range: KeyRange<'_, S::Key>) -> Begun<'_, S> {
-        let number = self.snapshots.begin::<_, S::Value>(range.to_keys());
+    pub(super) fn begin_snapshot(&self, range: KeyRange<'_, S::Key>) -> Reading<S::Key, S::Value> {
         count(&self.counters.snapshots);
-        Begun { tree: self, number }
+        self.snapshots.begin(range.to_keys())
     }
 
-    /// Whether a snapshot, which has come to this leaf, has as many entries as it wants. It may
-    /// have others from ahead, which writers copied.
-    fn has_copied(&self, number: u64, limit: usize, leaf: LeafRef<'_, S>) -> bool {
-        let Some(last) = leaf.count().checked_sub(1) else {
-            return false;
-        };
-        if limit == usize::MAX {
+    /// Appends the next entries of a snapshot, `wanted` at least unless it ends. Returns whether it
+    /// goes on.
+    pub(super) fn read_snapshot(
+        &self,
+        reading: &mut Reading<S::Key, S::Value>,
+        wanted: usize,
+        out: &mut Vec<(S::Key, S::Value)>,
+    ) -> bool {
+        if reading.is_over {
             return false;
         }
-        let last = leaf.key(last);
-        let mut entries = 0;
-        self.snapshots.each(|one: &mut UnderWay<S::Key, S::Value>| {
-            if one.number == number {
-                let is_behind = |part: &&Vec<(S::Key, S::Value)>| {
-                    // SAFETY: the key is in a leaf that this thread has locked.
-                    let is_below = |first: &S::Key| unsafe { last.with(|last| first <= last) };
-                    part.first().is_some_and(|(first, _)| is_below(first))
-                };
-                entries = one.parts.iter().filter(is_behind).map(Vec::len).sum();
+        let before = out.len();
+        let (number, low, shared) = (reading.number, reading.low.clone(), &reading.shared);
+        let bounds = SearchRange::new(KeyRange::new(low.as_ref(), shared.high.as_ref()));
+        let guard = self.collector.pin();
+        let (mut leaf, mut lock) = self.retry(|| self.lock_start(&bounds, &guard));
+        loop {
+            self.settle(leaf, number);
+            if let Some(last) = leaf.count().checked_sub(1) {
+                let last = leaf.key(last);
+                // SAFETY: the key is in a leaf that this thread has locked.
+                unsafe { last.with(|last| take_up_to(&shared.parts, last, out)) };
+                if out.len() - before >= wanted {
+                    // SAFETY: as above.
+                    reading.low = Bound::Excluded(unsafe { last.to_key() });
+                    lock.unchanged();
+                    return true;
+                }
             }
-        });
-        entries >= limit
+            // Never an error: nothing is validated.
+            let end = bounds.end_in(leaf, locked).unwrap_or(0);
+            let next = leaf.next().filter(|_| end == leaf.count());
+            let Some(next) = next else {
+                lock.unchanged();
+                break;
+            };
+            // SAFETY: the right neighbour of a leaf that this thread has locked stays linked.
+            let next = unsafe { LeafRef::<S>::from_raw(next) };
+            // Before this leaf is unlocked: so no entry comes from ahead of the walk behind it.
+            let Ok(next_lock) = next.wait_to_lock() else {
+                unreachable!("only who holds the left neighbour unlinks a leaf");
+            };
+            lock.unchanged();
+            (leaf, lock) = (next, next_lock);
+        }
+        drop(guard);
+        reading.is_over = true;
+        self.snapshots.end::<S::Key, S::Value>(number);
+        let rest = std::mem::take(&mut *shared.parts.lock());
+        rest.into_iter().for_each(|Part(part)| out.extend(part));
+        false
+    }
+}
+
+/// Moves the parts that begin at or below a key.
+fn take_up_to<K: Ord, V>(parts: &Mutex<BTreeSet<Part<K, V>>>, last: &K, out: &mut Vec<(K, V)>) {
+    let mut parts = parts.lock();
+    let is_below = |part: &Part<K, V>| part.first().is_some_and(|first| first <= last);
+    while parts.first().is_some_and(is_below) {
+        out.extend(parts.pop_first().into_iter().flat_map(|part| part.0));
     }
 }
 
