@@ -442,7 +442,7 @@ fn snapshots_show_what_ranges_show_and_are_counted_and_limited() {
     assert_eq!(figure(&mut client, "snapshot_keys_copied"), copied + 30);
     client.text("SET l one-more");
     assert_eq!(
-        client.text("RANGE - + SNAPSHOT"),
+        client.text("RANGE + - REV SNAPSHOT"),
         "-ERR the range has more than 2500 keys, the limit of a snapshot (--max-snapshot); \
          ask for a smaller range or a LIMIT, or leave SNAPSHOT out\r\n"
     );
@@ -450,9 +450,12 @@ fn snapshots_show_what_ranges_show_and_are_counted_and_limited() {
     assert_eq!(figure(&mut client, "snapshot_keys_held"), 0);
     assert!(
         client
-            .text("RANGE - + SNAPSHOT LIMIT 2500")
+            .text("RANGE + - REV SNAPSHOT LIMIT 2500")
             .starts_with("*2500\r\n")
     );
+    // This way only what is written meanwhile is copied before it is read.
+    assert!(client.text("RANGE - + SNAPSHOT").starts_with("*2501\r\n"));
+    assert_eq!(figure(&mut client, "snapshot_keys_held"), 0);
     assert!(client.text("RANGE - +").starts_with("*2501\r\n"));
     assert_eq!(
         client.text("CONFIG GET max-snapshot"),

@@ -1,6 +1,7 @@
 //! The types in which ordered indexes speak, and the trait that engines implement.
 
 use crate::form::{Form, Sought, sought};
+use crate::snapshot::SnapshotCursor;
 use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -404,6 +405,19 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
         Some(entries)
     }
 
+    fn begin_snapshot(&self, _range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
+        None
+    }
+
+    fn read_snapshot(
+        &self,
+        _cursor: &mut SnapshotCursor<K, V>,
+        _wanted: usize,
+        _out: &mut Vec<(K, V)>,
+    ) -> bool {
+        panic!("a snapshot is read from the index that has begun it");
+    }
+
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize;
 
     fn len(&self) -> usize;
@@ -533,6 +547,22 @@ macro_rules! delegate_to_target {
 
         fn snapshot(&self, range: $crate::KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
             (**self).snapshot(range)
+        }
+
+        fn begin_snapshot(
+            &self,
+            range: $crate::KeyRange<'_, K>,
+        ) -> Option<$crate::SnapshotCursor<K, V>> {
+            (**self).begin_snapshot(range)
+        }
+
+        fn read_snapshot(
+            &self,
+            cursor: &mut $crate::SnapshotCursor<K, V>,
+            wanted: usize,
+            out: &mut Vec<(K, V)>,
+        ) -> bool {
+            (**self).read_snapshot(cursor, wanted, out)
         }
 
         fn remove_range(&self, range: $crate::KeyRange<'_, K>) -> usize {

@@ -51,7 +51,7 @@ pub use ordered_map::{
     ArtMap, AspenMap, CaTreeMap, LfcaTreeMap, LockedMap, MasstreeMap, OlcBTreeMap, OrderedMap,
 };
 pub use ordered_set::OrderedSet;
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, SnapshotCursor};
 pub use transactional::{Adapted, Part, Transaction, Transactional, View};
 #[cfg(feature = "derive")]
 pub use tremula_derive::ByteKeyOfIndex as ByteKey;

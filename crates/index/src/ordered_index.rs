@@ -3,6 +3,7 @@
 use crate::contract::{Direction, Implementation, KeyRange, Shape, Update, visit_in_batches};
 use crate::form::Form;
 use crate::reentry;
+use crate::snapshot::SnapshotCursor;
 use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -164,6 +165,47 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
         let mut entries = Vec::new();
         self.scan(range, Direction::Ascending, usize::MAX, &mut entries);
         Some(entries)
+    }
+
+    /// Begins to read `range`, ascending, as it is at this moment, without copying it now:
+    /// [`read_snapshot`](Self::read_snapshot) reads it, and the first writer that changes a leaf
+    /// (some hundred entries) after this copies what the cursor lacks of it. So no writer is held
+    /// up, however long the cursor lives. Linearizable. O(1).
+    ///
+    /// `None` from an engine that cannot: all but `b_tree`, and `aspen` where the keys are not
+    /// numbers. [`snapshot`](Self::snapshot) copies the range there.
+    ///
+    /// ```
+    /// use tremula_index::{KeyRange, OlcBTree, OrderedIndex};
+    ///
+    /// let tree = OlcBTree::<String, u32>::new();
+    /// (0..1000).for_each(|n| drop(tree.insert(format!("key {n:04}"), n)));
+    /// let mut cursor = tree.begin_snapshot(KeyRange::all()).ok_or("not this engine")?;
+    /// tree.remove_range(KeyRange::all());
+    /// let mut entries = Vec::new();
+    /// while tree.read_snapshot(&mut cursor, 100, &mut entries) {}
+    /// assert_eq!(entries.len(), 1000);
+    /// # Ok::<(), &str>(())
+    /// ```
+    fn begin_snapshot(&self, range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
+        let _ = range;
+        None
+    }
+
+    /// Appends the next entries of a snapshot to `out`: `wanted`, or up to some hundreds more, or
+    /// fewer if it ends. Returns whether it may go on. O(log n + entries); locks a leaf at a time.
+    ///
+    /// # Panics
+    ///
+    /// This index begins no snapshots. If another index has begun this one, anything may be shown.
+    fn read_snapshot(
+        &self,
+        cursor: &mut SnapshotCursor<K, V>,
+        wanted: usize,
+        out: &mut Vec<(K, V)>,
+    ) -> bool {
+        let _ = (cursor, wanted, out);
+        panic!("a snapshot is read from the index that has begun it");
     }
 
     /// Removes every entry of `range` and returns how many there were: as one atomic step if the
@@ -352,6 +394,23 @@ impl<K: Ord + Clone, V: Clone, I: Implementation<K, V> + ?Sized> OrderedIndex<K,
     fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
         reentry::check(self);
         Implementation::snapshot(self, range)
+    }
+
+    fn begin_snapshot(&self, range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
+        reentry::check(self);
+        // A form cannot be copied.
+        let is_possible = range.is_of_keys();
+        is_possible.then(|| Implementation::begin_snapshot(self, range))?
+    }
+
+    fn read_snapshot(
+        &self,
+        cursor: &mut SnapshotCursor<K, V>,
+        wanted: usize,
+        out: &mut Vec<(K, V)>,
+    ) -> bool {
+        reentry::check(self);
+        Implementation::read_snapshot(self, cursor, wanted, out)
     }
 
     #[inline]

@@ -1,6 +1,8 @@
 //! A range as of one moment.
 
+use crate::b_tree::Reading;
 use crate::contract::KeyRange;
+use std::fmt;
 
 /// What a range was at one moment: a handle that keeps it as long as wanted.
 ///
@@ -64,5 +66,29 @@ impl<K: Ord, V> Snapshot<K, V> {
     #[must_use]
     pub fn into_entries(self) -> Vec<(K, V)> {
         self.entries
+    }
+}
+
+/// How far a range has been read that is shown as of one moment: see
+/// [`OrderedIndex::begin_snapshot`](crate::OrderedIndex::begin_snapshot).
+///
+/// It holds no lock and keeps no memory of the index from being freed, however long it lives. It
+/// takes the memory of the entries that have been copied for it and not been read. Dropping it ends
+/// the snapshot.
+pub struct SnapshotCursor<K, V>(pub(crate) Reading<K, V>);
+
+impl<K, V> SnapshotCursor<K, V> {
+    /// The number of entries that have been copied for it and not been read.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.0.held()
+    }
+}
+
+impl<K, V> fmt::Debug for SnapshotCursor<K, V> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SnapshotCursor")
+            .field("held", &self.held())
+            .finish_non_exhaustive()
     }
 }

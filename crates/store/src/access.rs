@@ -4,7 +4,8 @@ use crate::{Expiry, Key, Value};
 use std::cell::{OnceCell, RefCell};
 use std::ops::{Bound, ControlFlow};
 use tremula_index::{
-    Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transaction, Transactional, Update, View,
+    Direction, KeyRange, OrderedIndex, Shape, Snapshot, SnapshotCursor, Transaction, Transactional,
+    Update, View,
 };
 
 /// The index of a database, as one operation reaches it.
@@ -97,6 +98,17 @@ impl<'a> Access<'a> {
         match self {
             Self::Free(index) => index.last(),
             Self::Held(_) => self.one_of(KeyRange::all(), Direction::Descending),
+        }
+    }
+
+    /// `None` in a step.
+    pub(crate) fn begin_snapshot(
+        self,
+        range: KeyRange<'_, Key>,
+    ) -> Option<SnapshotCursor<Key, Value>> {
+        match self {
+            Self::Free(index) => index.begin_snapshot(range),
+            Self::Held(_) => None,
         }
     }
 

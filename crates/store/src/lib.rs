@@ -47,7 +47,9 @@ pub use follow::{
     WatchStream,
 };
 pub use held::{CannotHold, Hold};
-pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};
+pub use keyspace::{
+    Keyspace, ONE_MOMENT, SnapshotWalk, TooManyKeys, Walk, prefix_bounds, snapshot,
+};
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, NotSent, Post};
 pub use moving::{Moved, Place, Way};
 pub use notices::{Cause, Happening, Listener, Notice};

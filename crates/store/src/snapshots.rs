@@ -14,7 +14,10 @@ pub struct Snapshots {
 
 /// The copies of one snapshot. They count as held until this is dropped.
 pub struct Held {
+    /// Those that are there now.
     copies: u64,
+    /// All that were made.
+    copied: u64,
     account: Arc<Snapshots>,
 }
 
@@ -28,6 +31,7 @@ impl Snapshots {
         self.held.fetch_add(copies, Relaxed);
         Held {
             copies,
+            copied: copies,
             account: Arc::clone(self),
         }
     }
@@ -45,6 +49,19 @@ impl Snapshots {
             ("snapshot_keys_copied", self.copied.load(Relaxed)),
             ("snapshot_keys_held", self.held.load(Relaxed)),
         ]
+    }
+}
+
+impl Held {
+    /// Counts further copies: `copied` in all, of which `copies` are there now.
+    pub fn goes_on(&mut self, copied: u64, copies: u64) {
+        let more = copied.saturating_sub(self.copied);
+        self.account.copied.fetch_add(more, Relaxed);
+        self.copied += more;
+        // Wraps if there are fewer, and so does the sum.
+        let difference = copies.wrapping_sub(self.copies);
+        self.account.held.fetch_add(difference, Relaxed);
+        self.copies = copies;
     }
 }
 
@@ -67,5 +84,12 @@ mod tests {
         assert_eq!(figures(), [1, 1, 2, 2]);
         drop(copies);
         assert_eq!(figures(), [1, 1, 2, 0]);
+        let mut copies = account.hold(0);
+        copies.goes_on(10, 4);
+        assert_eq!(figures(), [2, 1, 12, 4]);
+        copies.goes_on(11, 1);
+        assert_eq!(figures(), [2, 1, 13, 1]);
+        drop(copies);
+        assert_eq!(figures(), [2, 1, 13, 0]);
     }
 }

@@ -141,6 +141,7 @@ use crate::form::{Form, Sought};
 use crate::key::head::head_is_key;
 use crate::key::{ByteHead, ByteKey, KeyHead, NoHead};
 use crate::kit::Parameters;
+use crate::snapshot::SnapshotCursor;
 use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
 use numbers::Numbers;
 use std::ops::{Bound, ControlFlow};
@@ -432,6 +433,27 @@ where
             map => map.visit(range, direction, visit),
             OrderedIndex::range(map, range, direction, visit)
         );
+    }
+
+    fn begin_snapshot(&self, range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
+        match &self.map {
+            Map::Numbers(_) => None,
+            Map::Headed(map) => OrderedIndex::begin_snapshot(map, range),
+            Map::Compared(map) => OrderedIndex::begin_snapshot(map, range),
+        }
+    }
+
+    fn read_snapshot(
+        &self,
+        cursor: &mut SnapshotCursor<K, V>,
+        wanted: usize,
+        out: &mut Vec<(K, V)>,
+    ) -> bool {
+        match &self.map {
+            Map::Numbers(_) => panic!("a snapshot is read from the index that has begun it"),
+            Map::Headed(map) => OrderedIndex::read_snapshot(map, cursor, wanted, out),
+            Map::Compared(map) => OrderedIndex::read_snapshot(map, cursor, wanted, out),
+        }
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {

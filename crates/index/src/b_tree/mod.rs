@@ -93,8 +93,8 @@
 //! fastest.
 //!
 //! Not where all operations are single lookups and insertions of integers or short keys: a radix
-//! tree waits for fewer cache misses. Not where long snapshots of a part that is being written to
-//! are frequent: each ends up locking its range, while a [`CaTree`](crate::CaTree) adapts to them.
+//! tree waits for fewer cache misses. Where long snapshots of a part that is being written to are
+//! frequent, each leaf is copied once for each of them.
 //! Removing from the front of a long queue moves the rest of a leaf each time.
 //!
 //! # Sources
@@ -138,7 +138,9 @@ use crate::form::{Form, Sought};
 use crate::key::head::head_of_form;
 use crate::key::{ByteHead, ByteKey, KeyHead};
 use crate::kit::Parameters;
+use crate::snapshot::SnapshotCursor;
 use crate::transactional::Transactional;
+pub(crate) use snapshots::Reading;
 use std::ops::{Bound, ControlFlow};
 use tree::Tree;
 
@@ -348,6 +350,19 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
         visit: &mut dyn FnMut(&K, &V) -> ControlFlow<()>,
     ) {
         self.tree.visit(range, direction, visit);
+    }
+
+    fn begin_snapshot(&self, range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
+        Some(SnapshotCursor(self.tree.begin_snapshot(range)))
+    }
+
+    fn read_snapshot(
+        &self,
+        cursor: &mut SnapshotCursor<K, V>,
+        wanted: usize,
+        out: &mut Vec<(K, V)>,
+    ) -> bool {
+        self.tree.read_snapshot(&mut cursor.0, wanted, out)
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {

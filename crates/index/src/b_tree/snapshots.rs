@@ -66,8 +66,14 @@ pub(super) struct Snapshots {
 struct Shared<K, V> {
     low: Bound<K>,
     high: Bound<K>,
-    /// What leaves held at its moment, in order.
-    parts: Mutex<BTreeSet<Part<K, V>>>,
+    parts: Mutex<Parts<K, V>>,
+}
+
+/// What leaves held at the moment of a snapshot, and what nobody has read.
+struct Parts<K, V> {
+    in_order: BTreeSet<Part<K, V>>,
+    /// All of them together.
+    entries: usize,
 }
 
 /// What a leaf held of the range: not nothing.
@@ -87,6 +93,14 @@ pub(crate) struct Reading<K, V> {
     low: Bound<K>,
     shared: Arc<Shared<K, V>>,
     is_over: bool,
+}
+
+impl<K, V> Reading<K, V> {
+    /// The number of entries that have been copied and not been read.
+    pub(crate) fn held(&self) -> usize {
+        let parts = self.shared.parts.lock();
+        parts.entries
+    }
 }
 
 impl<K, V> Part<K, V> {
@@ -143,7 +157,10 @@ impl Snapshots {
         let shared = Arc::new(Shared {
             low: low.clone(),
             high,
-            parts: Mutex::new(BTreeSet::new()),
+            parts: Mutex::new(Parts {
+                in_order: BTreeSet::new(),
+                entries: 0,
+            }),
         });
         let mut under_way = Box::new(UnderWay {
             number: 0,
@@ -221,7 +238,9 @@ impl<S: Spec> Tree<S> {
             let range = KeyRange::new(shared.low.as_ref(), shared.high.as_ref());
             let part = copy_of(leaf, range);
             if !part.is_empty() {
-                shared.parts.lock().insert(Part(part));
+                let mut parts = shared.parts.lock();
+                parts.entries += part.len();
+                parts.in_order.insert(Part(part));
                 count(&self.counters.copied_leaves);
             }
             // The snapshot may have been dropped meanwhile.
@@ -308,18 +327,24 @@ impl<S: Spec> Tree<S> {
         drop(guard);
         reading.is_over = true;
         self.snapshots.end::<S::Key, S::Value>(number);
-        let rest = std::mem::take(&mut *shared.parts.lock());
+        let mut parts = shared.parts.lock();
+        parts.entries = 0;
+        let rest = std::mem::take(&mut parts.in_order);
+        drop(parts);
         rest.into_iter().for_each(|Part(part)| out.extend(part));
         false
     }
 }
 
 /// Moves the parts that begin at or below a key.
-fn take_up_to<K: Ord, V>(parts: &Mutex<BTreeSet<Part<K, V>>>, last: &K, out: &mut Vec<(K, V)>) {
+fn take_up_to<K: Ord, V>(parts: &Mutex<Parts<K, V>>, last: &K, out: &mut Vec<(K, V)>) {
     let mut parts = parts.lock();
     let is_below = |part: &Part<K, V>| part.first().is_some_and(|first| first <= last);
-    while parts.first().is_some_and(is_below) {
-        out.extend(parts.pop_first().into_iter().flat_map(|part| part.0));
+    while parts.in_order.first().is_some_and(is_below) {
+        let part = parts.in_order.pop_first().map(|part| part.0);
+        let part = part.unwrap_or_default();
+        parts.entries -= part.len();
+        out.extend(part);
     }
 }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use tremula_store::{Direction, Held, Key, Position, Value, Walk};
+use tremula_store::{Direction, Held, Key, Position, SnapshotWalk, Value, Walk};
 
 /// The most bytes that an element takes in a reply besides its own.
 const OVERHEAD: usize = 32;
@@ -232,6 +232,13 @@ pub(super) enum Source {
         /// Which keys are shown; `None` if all are.
         view: Option<View>,
     },
+    /// Up to `most` entries as of one moment, which are copied when they are read, or before
+    /// somebody changes them.
+    Snapshot {
+        walk: Box<SnapshotWalk>,
+        most: usize,
+        held: Held,
+    },
     /// Copies of one moment, which count as held.
     Copies {
         copies: std::vec::IntoIter<(Key, Value)>,
@@ -334,6 +341,17 @@ impl<E: Element> Listing<E> {
         }
         let entry = match &mut self.source {
             Source::Walk { most, .. } if *most == self.seen && self.page.is_none() => None,
+            Source::Snapshot { most, .. } if *most == self.seen => None,
+            Source::Snapshot { walk, held, .. } => {
+                let is_copied = walk.at_hand() == 0;
+                let entry = walk.next(context.database());
+                if is_copied {
+                    let (copied, copies) = walk.copies();
+                    held.goes_on(copied, copies);
+                    context.turn.spend(walk.at_hand());
+                }
+                entry
+            }
             Source::Walk { walk, .. } => {
                 if walk.at_hand() == 0 {
                     // Copies a batch.
@@ -362,6 +380,13 @@ impl<E: Element> Listing<E> {
         let most = limits.turn.max_gathered.0;
         let atomic = context.server.limits.transactions.max_atomic;
         while let Some((entry, mut matching)) = self.next(context) {
+            if let Source::Snapshot { walk, .. } = &self.source {
+                let most = limits.max_snapshot;
+                if walk.copies().1 > most as u64 {
+                    context.server.store.snapshots().refuse();
+                    return Err(too_much_written(most));
+                }
+            }
             self.looked += 1;
             if context.databases.are_held() && self.looked > atomic {
                 return Err(too_many(atomic));
@@ -430,6 +455,15 @@ impl<E: Element> Listing<E> {
     }
 }
 
+fn too_much_written(most: usize) -> Failure {
+    let way_out = "ask for a smaller range or a LIMIT, or leave SNAPSHOT out";
+    let text = format!(
+        "ERR more than {most} keys were written while the range was read, the limit of a snapshot \
+         (--max-snapshot); {way_out}"
+    );
+    Failure::Owned(text.into_bytes())
+}
+
 fn exploded(key: &[u8]) -> Failure {
     let text = format!(
         "ERR the pattern takes more than {STEPS_PER_BYTE} steps a byte, the limit of a match, on a \
@@ -454,7 +488,7 @@ impl<E: Element> Work for Listing<E> {
                 Source::Copies { copies: all, .. } | Source::Past { entries: all, .. } => {
                     *all = Vec::new().into_iter();
                 }
-                Source::Walk { .. } => {}
+                Source::Walk { .. } | Source::Snapshot { .. } => {}
             }
             self.write_header(context, last);
             self.is_written = true;

@@ -17,8 +17,9 @@ use tremula_store::{
 /// `RANGE start end [AS OF sequence | time] [LIMIT n] [REV] [WITHVALUES] [SNAPSHOT]`.
 ///
 /// Up to [`ONE_MOMENT`](tremula_store::ONE_MOMENT) keys the reply is of one moment. With `SNAPSHOT`
-/// it is so at any size: that copies the whole range first, and is refused beyond
-/// [`MAX_SNAPSHOT`](crate::limits::MAX_SNAPSHOT) keys.
+/// it is so at any size. The range is read while others write, and what they change is copied
+/// before, up to [`MAX_SNAPSHOT`](crate::limits::MAX_SNAPSHOT) keys. With `REV`, and on an engine
+/// that cannot do this, the whole range is copied first, up to as many keys.
 ///
 /// With `AS OF` it is as it was, see [`past`](super::past).
 ///
@@ -138,7 +139,7 @@ type Bounds = (Bound<Key>, Bound<Key>);
 
 type Copied = Result<Vec<(Key, Value)>, TooManyKeys>;
 
-/// A range of one moment: the thread apart copies it, then it is a list.
+/// A range of one moment: a list, of copies that the thread apart makes first if it must be.
 enum Snapshot<E> {
     Begins(Option<Wanted>),
     Copies(Receiver<Copied>),
@@ -148,6 +149,20 @@ enum Snapshot<E> {
 impl<E: Element> Snapshot<E> {
     const fn new(range: Wanted) -> Self {
         Self::Begins(Some(range))
+    }
+
+    /// The list of what is there now, if it can be read without a copy of all of it first.
+    fn list_as_it_is(context: &Context<'_>, range: &Wanted) -> Option<Listing<E>> {
+        if range.direction == Direction::Descending {
+            return None;
+        }
+        let keys = KeyRange::new(range.low.as_ref(), range.high.as_ref());
+        let source = Source::Snapshot {
+            walk: Box::new(context.database().begin_snapshot(keys)?),
+            most: range.limit,
+            held: context.server.store.snapshots().hold(0),
+        };
+        Some(Listing::new(context, source, None, None))
     }
 
     /// The list of the copies.
@@ -177,6 +192,10 @@ impl<E: Element> Work for Snapshot<E> {
                     let Some(range) = range.take() else {
                         return Ok(Step::Done);
                     };
+                    if let Some(listing) = Self::list_as_it_is(context, &range) {
+                        *self = Self::Lists(Box::new(listing));
+                        continue;
+                    }
                     let (number, most) =
                         (context.session.database, context.server.limits.max_snapshot);
                     let copy = move |databases: Databases<'_>| {

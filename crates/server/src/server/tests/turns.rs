@@ -246,6 +246,7 @@ fn no_command_holds_its_thread() {
                 format!("*2\r\n$1\r\n0\r\n{list}"),
             ),
             (words("RANGE - +"), list.clone()),
+            (words("RANGE - + SNAPSHOT"), list.clone()),
             (words("RANGE - + WITHVALUES"), with_values),
             (with_keys("MGET", None), values),
             (with_keys("EXISTS", None), count.clone()),
@@ -262,8 +263,13 @@ fn no_command_holds_its_thread() {
         assert_eq!(visit(slow, other, &commands, reply.len()).await?, reply);
 
         // What is of one moment runs on the thread apart.
+        let backwards: String = (0..KEYS)
+            .rev()
+            .map(|at| format!("$9\r\n{}\r\n", key(at)))
+            .collect();
+        let backwards = format!("*{KEYS}\r\n{backwards}");
         for (removal, expected) in [
-            ("RANGE - + SNAPSHOT", &list),
+            ("RANGE + - REV SNAPSHOT", &backwards),
             ("FLUSHALL", &"+OK\r\n".to_owned()),
             ("FLUSHDB", &"+OK\r\n".to_owned()),
             ("DELRANGE - +", &count),

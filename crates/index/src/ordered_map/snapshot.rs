@@ -1,0 +1,71 @@
+//! An iterator over a range as of one moment.
+
+use super::OrderedMap;
+use crate::contract::{FIRST_BATCH, LAST_BATCH};
+use crate::{OrderedIndex, SnapshotCursor};
+use std::iter::FusedIterator;
+use std::ops::Deref;
+use std::vec;
+
+/// An iterator over a range of an [`OrderedMap`] as of the moment at which it was made, by
+/// [`OrderedMap::snapshot_iter`] or [`OrderedMap::snapshot_iter_of`]. `M` leads to the map.
+///
+/// It costs what [`OrderedIndex::begin_snapshot`] says. Dropping it ends the snapshot.
+pub struct SnapshotIter<K, V, M> {
+    map: M,
+    /// `None` at the end.
+    cursor: Option<SnapshotCursor<K, V>>,
+    /// What has been copied and not been returned.
+    entries: vec::IntoIter<(K, V)>,
+    /// The size of the next batch.
+    size: usize,
+}
+
+impl<K, V, M> SnapshotIter<K, V, M> {
+    /// What is left to read, behind what has been copied.
+    pub(super) fn new(map: M, copies: Vec<(K, V)>, cursor: Option<SnapshotCursor<K, V>>) -> Self {
+        Self {
+            map,
+            cursor,
+            entries: copies.into_iter(),
+            size: FIRST_BATCH,
+        }
+    }
+}
+
+impl<K, V, E, M> Iterator for SnapshotIter<K, V, M>
+where
+    K: Ord + Clone,
+    V: Clone,
+    E: OrderedIndex<K, V>,
+    M: Deref<Target = OrderedMap<K, V, E>>,
+{
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        while let (0, Some(cursor)) = (self.entries.len(), &mut self.cursor) {
+            let mut entries = Vec::new();
+            let engine = &self.map.engine;
+            if !engine.read_snapshot(cursor, self.size, &mut entries) {
+                self.cursor = None;
+            }
+            self.entries = entries.into_iter();
+            self.size = (self.size * 2).min(LAST_BATCH);
+        }
+        self.entries.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let copied = self.entries.len();
+        (copied, self.cursor.is_none().then_some(copied))
+    }
+}
+
+impl<K, V, E, M> FusedIterator for SnapshotIter<K, V, M>
+where
+    K: Ord + Clone,
+    V: Clone,
+    E: OrderedIndex<K, V>,
+    M: Deref<Target = OrderedMap<K, V, E>>,
+{
+}
