@@ -155,10 +155,16 @@ impl SnapshotWalk {
         self.batch.len()
     }
 
+    /// How many entries writers have copied that the walk has not come to.
+    #[must_use]
+    pub fn ahead(&self) -> usize {
+        self.cursor.as_ref().map_or(0, SnapshotCursor::held)
+    }
+
     /// The entries that have been copied for the walk, and those of them that are still to come.
     #[must_use]
     pub fn copies(&self) -> (u64, u64) {
-        let ahead = self.cursor.as_ref().map_or(0, SnapshotCursor::held) as u64;
+        let ahead = self.ahead() as u64;
         (self.copied + ahead, self.batch.len() as u64 + ahead)
     }
 }

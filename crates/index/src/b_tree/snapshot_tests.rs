@@ -78,6 +78,48 @@ fn a_snapshot_that_panics_ends() {
     assert!(values.eq((0..100).chain([200])));
 }
 
+/// Nothing is left of a snapshot that was dropped, half read or not at all.
+#[test]
+fn snapshots_that_are_dropped_end() {
+    let tree = Low::<u32, std::sync::Arc<()>>::default();
+    let value = std::sync::Arc::new(());
+    for key in 0..200 {
+        tree.insert(key, value.clone());
+    }
+    let (half, none) = (
+        tree.begin_snapshot(KeyRange::all()),
+        tree.begin_snapshot(KeyRange::all()),
+    );
+    let (mut half, none) = (half.unwrap(), none.unwrap());
+    let mut entries = Vec::new();
+    assert!(tree.read_snapshot(&mut half, 50, &mut entries));
+    assert!((50..200).contains(&entries.len()));
+    drop(entries);
+    for key in 0..200 {
+        tree.insert(key, std::sync::Arc::new(()));
+    }
+    assert!(half.held() > 0 && none.held() == 200);
+    drop((half, none));
+    let guards = || (0..2000).for_each(|_| drop(tree.get(&0)));
+    guards();
+    // The next one finds them gone.
+    let next = tree.begin_snapshot(KeyRange::all());
+    assert_eq!(tree.tree.snapshots.under_way(), 1);
+    drop(next);
+    // What was replaced is freed when readers have gone.
+    let left = (0..100).any(|_| {
+        tree.remove_range(KeyRange::all());
+        tree.insert(1, std::sync::Arc::new(()));
+        guards();
+        std::sync::Arc::strong_count(&value) == 1
+    });
+    assert!(
+        left,
+        "{} copies are left",
+        std::sync::Arc::strong_count(&value)
+    );
+}
+
 /// What is done, and numbers of two keys.
 type Operation = (u8, u16, u16);
 

@@ -148,6 +148,12 @@ impl Snapshots {
         self.clock.load(Ordering::Acquire)
     }
 
+    /// The number of those under way, with those that have been dropped and not been found so.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.lock().len()
+    }
+
     /// Begins a snapshot: its moment is now.
     fn begin<K, V>(&self, (low, high): (Bound<K>, Bound<K>)) -> Reading<K, V>
     where

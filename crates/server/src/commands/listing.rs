@@ -382,7 +382,7 @@ impl<E: Element> Listing<E> {
         while let Some((entry, mut matching)) = self.next(context) {
             if let Source::Snapshot { walk, .. } = &self.source {
                 let most = limits.max_snapshot;
-                if walk.copies().1 > most as u64 {
+                if walk.ahead() > most {
                     context.server.store.snapshots().refuse();
                     return Err(too_much_written(most));
                 }

@@ -74,9 +74,9 @@ pub const MAX_LINE: usize = 64 << 10;
 /// enough that a deep pipeline takes one system call, small enough for the cache.
 pub const REPLY_BATCH: usize = 64 << 10;
 
-/// Keys of one `RANGE … SNAPSHOT`, which copies them all before it answers. A copy takes 48 bytes
-/// (longer keys and values are shared, not copied), so this is 48 MiB, for at most one snapshot a
-/// thread at a time. Other clients of that thread wait for a few tenths of a second.
+/// Keys that are copied for one `RANGE … SNAPSHOT` because they were about to change before it came
+/// to them; with `REV`, all of its keys. A copy takes 48 bytes (longer keys and values are shared,
+/// not copied), so this is 48 MiB.
 pub const MAX_SNAPSHOT: usize = 1 << 20;
 
 /// The least limit of an argument: names of commands and of options fit.
@@ -120,7 +120,8 @@ pub struct Limits {
     #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER, value_parser = |text: &str| parse_bytes(text, LEAST_BUFFER))]
     pub max_output_buffer: Bytes,
 
-    /// Keys of one RANGE with SNAPSHOT, which copies them all at one moment
+    /// Keys that are copied for one RANGE with SNAPSHOT because they change before it comes to them;
+    /// with REV, all of its keys
     #[arg(long, value_name = "KEYS", default_value_t = MAX_SNAPSHOT)]
     pub max_snapshot: usize,
 
