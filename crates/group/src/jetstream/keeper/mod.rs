@@ -43,6 +43,9 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// How often it reads the manifests, beside when a snapshot seems to be due.
 const LIST: Duration = Duration::from_secs(10);
 
+/// How long a node makes no snapshot after its start: until then it has heard of the others.
+const SETTLE: Duration = Duration::from_secs(2);
+
 /// How long a node waits after a snapshot that failed.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -121,7 +124,7 @@ impl Keeper {
                     report,
                     shelf: Shelf::default(),
                     listed: None,
-                    paused_until: Instant::now(),
+                    paused_until: Instant::now() + SETTLE,
                 }
                 .run()
                 .await;
@@ -189,8 +192,12 @@ impl Work {
                 _ => Ok(()),
             };
             if let Err(why) = done {
-                tracing::warn!("snapshots of the group: {why}");
-                self.report.lock().error = Some(why);
+                let mut report = self.report.lock();
+                if report.error.as_ref() != Some(&why) {
+                    tracing::warn!("snapshots of the group: {why}");
+                }
+                report.error = Some(why);
+                drop(report);
                 tokio::time::sleep(AGAIN).await;
             }
         }
