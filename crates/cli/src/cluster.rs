@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tremula_server::{GroupError, check_package};
+use tremula_server::{GroupError, PublishArgs, check_package, publish};
 use tremula_store::{Engine, parse_engine};
 
 /// Servers of NATS, and nodes.
@@ -64,6 +64,9 @@ pub(crate) enum Cluster {
         /// The directory of the node, which does not run: its --dir
         node: PathBuf,
     },
+    /// Make what a node has the history of its group, in a new log: for a group whose log has lost
+    /// what its nodes still have. The node with the longest own log is the right one.
+    Publish(Box<PublishArgs>),
     /// Load a snapshot of a group, and say how many keys it has. A node does that before it cuts
     /// the log of its group.
     #[command(hide = true)]
@@ -103,7 +106,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Group(#[from] GroupError),
     #[error("{0}")]
-    Check(String),
+    Text(String),
 }
 
 /// Runs a command, and says why it failed, if it did.
@@ -113,6 +116,7 @@ pub(crate) fn run(command: &Cluster) -> ExitCode {
         Cluster::Status { place } => status(place),
         Cluster::Down { place } => down(place),
         Cluster::Rejoin { node } => rejoin(node),
+        Cluster::Publish(arguments) => publish_own(arguments),
         Cluster::Check { engine, unpacked } => check(unpacked, *engine),
     };
     match done {
@@ -360,10 +364,20 @@ fn rejoin(node: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+fn publish_own(arguments: &PublishArgs) -> Result<(), Failure> {
+    let last = publish(arguments).map_err(Failure::Text)?;
+    println!(
+        "the group goes on behind record {last}; start this node, and then the others. One that \
+         says that it has more, or another history, has to join anew: {} cluster rejoin DIRECTORY",
+        program()
+    );
+    Ok(())
+}
+
 fn check(unpacked: &Path, engine: Engine) -> Result<(), Failure> {
     // The clients of the node that has asked for it come first.
     let _ = nice(NICE);
-    let keys = check_package(unpacked, engine).map_err(Failure::Check)?;
+    let keys = check_package(unpacked, engine).map_err(Failure::Text)?;
     println!("{keys} keys");
     Ok(())
 }

@@ -25,7 +25,7 @@ pub use clock::boot_time;
 pub use config::Config;
 pub use host::{Engine, Host, Report, Standing, State};
 #[cfg(feature = "jetstream")]
-pub use jetstream::{JetStream, Keeper, Packing, Settings, SettingsError};
+pub use jetstream::{JetStream, Keeper, Packing, Settings, SettingsError, publish_snapshot};
 pub use node::{Freshness, Node, Start};
 pub use once::{Answer, OnceTable};
 pub use position::{Epoch, MessageId, Point, Position, Reign};

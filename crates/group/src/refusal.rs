@@ -4,8 +4,9 @@ use crate::position::{Epoch, Position};
 use tremula_log::{Chain, Sequence};
 
 /// The way out of most refusals.
-const REPAIR: &str = "compare the nodes' own logs (tremula log check) and keep what only this node \
-                      has (tremula restore); then let it join anew: tremula cluster rejoin DIRECTORY";
+const REPAIR: &str = "compare the nodes' own logs (tremula log check DIRECTORY/log). To go on from \
+                      the longest of them: tremula cluster publish DIRECTORY. To give up what this \
+                      node has, and follow the group as it is: tremula cluster rejoin DIRECTORY";
 
 /// What is wrong between a node and the shared log. The node serves nothing any more; its state and
 /// its own log stay as they are, for a repair.

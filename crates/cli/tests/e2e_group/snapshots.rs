@@ -269,6 +269,57 @@ fn a_node_with_another_history_joins_anew() {
     assert!(why.contains("no directory of a node"), "{why}");
 }
 
+#[test]
+fn a_group_goes_on_from_the_own_log_of_a_node() {
+    let mut cluster = Cluster::with(1, 3, 2, &[]);
+    let leader = cluster.leader();
+    let other = 1 - leader;
+    let set = |cluster: &Cluster, at, value| {
+        let reply = cluster.ask(at, &["set", "key", value]);
+        assert_eq!(reply.as_deref(), Some(&b"+OK\r\n"[..]));
+    };
+    set(&cluster, leader, "old");
+    catch_up(&cluster, other, leader);
+    cluster.nodes[other] = None;
+    set(&cluster, leader, "newer");
+    cluster.nodes[leader] = None;
+    cluster.nats[0].kill();
+    fs::remove_dir_all(cluster.folder().join("nats0")).expect("the folder goes");
+    cluster.nats[0].again();
+    let publish = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
+        command
+            .args(["cluster", "publish", "--replicate", cluster.url()])
+            .args(flags)
+            .arg(cluster.directory(leader));
+        run(&mut command, b"")
+    };
+    let published = publish(&[]);
+    assert!(published.status.success(), "{published:?}");
+    let again = publish(&[]);
+    let why = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(
+        !again.status.success() && why.contains("--replace"),
+        "{why}"
+    );
+    let again = publish(&["--replace"]);
+    assert!(again.status.success(), "{again:?}");
+    cluster.start_again(leader);
+    eventually("the node leads", || standing(&cluster, leader) == "leader");
+    // One that has less, and one that has nothing.
+    for at in [other, 2] {
+        cluster.start_again(at);
+        eventually("the node follows", || standing(&cluster, at) == "follower");
+        catch_up(&cluster, at, leader);
+        let mut connection = cluster.connect(at).expect("it listens");
+        assert_eq!(bulk(&connection.call(&["get", "key"])), b"newer");
+    }
+    set(&cluster, leader, "newest");
+    catch_up(&cluster, 2, leader);
+    let mut connection = cluster.connect(2).expect("it listens");
+    assert_eq!(bulk(&connection.call(&["get", "key"])), b"newest");
+}
+
 /// Prints how long a new node takes until it shows what a leader with a million keys does, while
 /// others write. Only in deep runs.
 #[test]

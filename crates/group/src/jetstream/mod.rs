@@ -25,7 +25,7 @@ use crate::host::{Engine, Host, State};
 use crate::position::{MessageId, Point, Position};
 use async_nats::jetstream::{self, Context, context, stream};
 use async_nats::{Client, ConnectOptions, ServerAddr};
-pub use keeper::{Keeper, Packing};
+pub use keeper::{Keeper, Packing, publish_snapshot};
 pub use settings::{Settings, SettingsError};
 use std::io;
 use std::sync::Arc;
@@ -268,9 +268,9 @@ async fn begin(
     Ok(context)
 }
 
-/// Finds the stream, or makes it.
-async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
-    let config = stream::Config {
+/// What the stream is, if it is made.
+fn stream_config(settings: &Settings) -> stream::Config {
+    stream::Config {
         name: settings.stream(),
         subjects: vec![settings.subject()],
         storage: stream::StorageType::File,
@@ -279,8 +279,12 @@ async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
         // No message goes but from the beginning.
         deny_delete: true,
         ..stream::Config::default()
-    };
-    let find = context.get_or_create_stream(config);
+    }
+}
+
+/// Finds the stream, or makes it.
+async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
+    let find = context.get_or_create_stream(stream_config(settings));
     match tokio::time::timeout(ACKNOWLEDGEMENT, find).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),

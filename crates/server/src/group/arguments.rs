@@ -250,7 +250,7 @@ impl GroupArgs {
 }
 
 /// What a directory says of its group.
-fn read(directory: &Path) -> Result<Option<SavedPoint>, GroupError> {
+pub(super) fn read(directory: &Path) -> Result<Option<SavedPoint>, GroupError> {
     let path = directory.join(POINT);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,

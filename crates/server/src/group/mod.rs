@@ -8,6 +8,7 @@
 //! | `engine` | the shared log, and the server as it is to the group |
 //! | `package` | a snapshot of the group as a file |
 //! | `packing` | making, checking and loading such files |
+//! | `publish` | a node's own history becomes that of its group, in a new log |
 //! | `arrival` | what was loaded takes its place at the next start; leaving the history of a group |
 //!
 //! A server that is the leader answers as one with `--durability always` does, with the group's
@@ -25,6 +26,8 @@ mod node;
 mod package;
 #[cfg(feature = "jetstream")]
 mod packing;
+#[cfg(feature = "jetstream")]
+mod publish;
 
 use crate::commands::{Command, Failure};
 pub use arguments::{GroupArgs, GroupError};
@@ -33,6 +36,8 @@ pub use arrival::rejoin;
 pub(crate) use node::{Running, keep, start_again};
 #[cfg(feature = "jetstream")]
 pub use package::check_package;
+#[cfg(feature = "jetstream")]
+pub use publish::{PublishArgs, publish};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -34,21 +34,35 @@ pub(super) fn pack(
     let saving = saving.ok_or("another snapshot of this node is being made")?;
     let saved = saving.run(store).map_err(|error| error.to_string())?;
     let snapshot = saved.path;
-    let begins = Folder::begins(&snapshot).map_err(|error| error.to_string())?;
-    let ends = Folder::ends(&snapshot).map_err(|error| error.to_string())?;
     let point = group.host.kept_point();
     let point = point.ok_or("this node serves nothing any more")?;
+    let saved = SavedPoint {
+        group: group.name.clone(),
+        point,
+    };
+    pack_files(&snapshot, persistence.files(), saved, package)
+}
+
+/// Writes a package of a snapshot of the state, and of the own log up to a point.
+pub(super) fn pack_files(
+    snapshot: &Path,
+    files: &FileLog,
+    saved: SavedPoint,
+    package: &Path,
+) -> Result<Manifest, String> {
+    let begins = Folder::begins(snapshot).map_err(|error| error.to_string())?;
+    let ends = Folder::ends(snapshot).map_err(|error| error.to_string())?;
+    let point = &saved.point;
     if point.last < ends {
         return Err(format!(
             "the snapshot has record {ends}, and this node has read up to {}",
             point.last
         ));
     }
-    let files = persistence.files();
     let start = batch_of(files, begins, point.last)?;
     let failed = |error: io::Error| format!("{}: {error}", package.display());
     let mut out = BufWriter::with_capacity(BUFFER, File::create(package).map_err(failed)?);
-    let from = File::open(&snapshot);
+    let from = File::open(snapshot);
     let mut from = from.map_err(|error| format!("{}: {error}", snapshot.display()))?;
     let snapshot_bytes = io::copy(&mut from, &mut out).map_err(failed)?;
     if start.next <= point.last {
@@ -66,10 +80,7 @@ pub(super) fn pack(
     }
     out.flush().map_err(failed)?;
     Ok(Manifest {
-        saved: SavedPoint {
-            group: group.name.clone(),
-            point,
-        },
+        saved,
         log: start,
         begins,
         snapshot_bytes,

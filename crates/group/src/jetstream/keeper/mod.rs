@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `mod` | the thread, and when it does what |
 //! | `bucket` | packages and manifests in the object store |
+//! | `publish` | a new stream behind a snapshot |
 //! | `peers` | what nodes say of themselves, in a bucket of keys and values |
 //!
 //! It has a thread and a connection of its own, so that a snapshot on its way takes no place in
@@ -17,6 +18,7 @@
 
 mod bucket;
 mod peers;
+mod publish;
 
 use super::{ACKNOWLEDGEMENT, AGAIN, Settings, described, options, servers};
 use crate::host::{Host, Standing};
@@ -25,6 +27,7 @@ use crate::shelf::{Extent, Manifest, Peer, Shelf, SnapshotReport, maker};
 use async_nats::jetstream::{Context, context};
 use bucket::Bucket;
 use peers::Peers;
+pub use publish::publish_snapshot;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
