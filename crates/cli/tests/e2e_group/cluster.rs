@@ -169,14 +169,19 @@ impl Cluster {
 
     /// The same, of which this many nodes are started with these flags.
     pub(crate) fn with(servers: usize, nodes: usize, started: usize, flags: &[&str]) -> Self {
-        let mut cluster = Self::made(servers, nodes, false);
-        cluster.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        cluster.started(started)
+        Self::made(servers, nodes, false)
+            .flags(flags)
+            .started(started)
     }
 
-    /// The same, with a proxy between each node and each server.
-    pub(crate) fn between_proxies(servers: usize, nodes: usize) -> Self {
-        Self::made(servers, nodes, true).started(nodes)
+    fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        self
+    }
+
+    /// All with these flags, and with a proxy between each node and each server.
+    pub(crate) fn between_proxies(servers: usize, nodes: usize, flags: &[&str]) -> Self {
+        Self::made(servers, nodes, true).flags(flags).started(nodes)
     }
 
     fn made(servers: usize, nodes: usize, has_proxies: bool) -> Self {

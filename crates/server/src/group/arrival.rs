@@ -105,3 +105,93 @@ fn snapshots(directory: &Path) -> io::Result<Vec<PathBuf>> {
 pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tremula_log::{Batch, Config, FileLog, Log};
+
+    /// A directory as a node has it, whose log has this number of records.
+    fn node(directory: &Path, records: usize) {
+        fs::create_dir_all(directory).expect("a directory");
+        let config = Config::default().prepared(0).segment_bytes(4096);
+        let log = FileLog::open(directory.join(LOG_FOLDER), &config).expect("a log");
+        for _ in 0..records {
+            log.append(&Batch::of(b"a record"), None)
+                .expect("it takes it");
+        }
+        log.close().expect("it is on the disk");
+        let snapshot = Folder::new(directory).path_of(log.tail().next);
+        fs::write(snapshot, b"a snapshot").expect("a file");
+        fs::write(directory.join(POINT), records.to_string()).expect("a file");
+    }
+
+    /// The records of the log, the names of the snapshots, and the point.
+    fn seen(directory: &Path) -> (u64, usize, String) {
+        let config = Config::default().prepared(0);
+        let log = FileLog::open(directory.join(LOG_FOLDER), &config).expect("a log");
+        let point = fs::read_to_string(directory.join(POINT)).expect("a point");
+        let all = snapshots(directory).expect("a folder");
+        (log.tail().next.before().get(), all.len(), point)
+    }
+
+    /// Fails if a process that dies while a snapshot takes its place leaves something from which the
+    /// next one cannot go on.
+    #[test]
+    fn what_has_arrived_takes_its_place_whenever_the_process_dies() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fresh = |name: &str| {
+            let directory = folder.path().join(name);
+            node(&directory, 3);
+            node(&directory.join(ARRIVED), 5);
+            directory
+        };
+        let new = (5, 1, "5".to_owned());
+        let directory = fresh("nothing was done");
+        arrive(&directory).expect("it arrives");
+        assert_eq!(seen(&directory), new);
+        assert!(!directory.join(ARRIVED).exists());
+
+        let directory = fresh("the old log is gone");
+        fs::remove_dir_all(directory.join(LOG_FOLDER)).expect("it goes");
+        arrive(&directory).expect("it arrives");
+        assert_eq!(seen(&directory), new);
+
+        let directory = fresh("the point and the log are in their places");
+        for old in snapshots(&directory).expect("a folder") {
+            fs::remove_file(old).expect("it goes");
+        }
+        fs::remove_dir_all(directory.join(LOG_FOLDER)).expect("it goes");
+        for name in [POINT, LOG_FOLDER] {
+            let from = directory.join(ARRIVED).join(name);
+            fs::rename(from, directory.join(name)).expect("it moves");
+        }
+        arrive(&directory).expect("it arrives");
+        assert_eq!(seen(&directory), new);
+
+        // Nothing has arrived.
+        arrive(&directory).expect("nothing to do");
+        assert_eq!(seen(&directory), new);
+    }
+
+    #[test]
+    fn a_node_in_use_neither_rejoins_nor_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("node");
+        node(&directory, 3);
+        node(&directory.join(ARRIVED), 5);
+        let config = Config::default().prepared(0);
+        let log = FileLog::open(directory.join(LOG_FOLDER), &config).expect("a log");
+        for error in [
+            arrive(&directory).expect_err("it is in use"),
+            rejoin(&directory).map(|_| ()).expect_err("it is in use"),
+        ] {
+            assert!(error.to_string().contains("process"), "{error}");
+        }
+        drop(log);
+        let aside = rejoin(&directory).expect("it is free");
+        assert_eq!(seen(&aside), (3, 1, "3".to_owned()));
+        assert!(!directory.join(POINT).exists());
+        assert!(rejoin(&directory).is_err(), "it is no node's any more");
+    }
+}

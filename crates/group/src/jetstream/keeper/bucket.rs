@@ -1,8 +1,8 @@
 //! Packages and manifests in the object store of NATS.
 //!
 //! A snapshot is two objects: `NAME.package`, which NATS keeps in chunks, and `NAME.manifest`,
-//! which is written last. Whatever belongs to no manifest that is kept is removed: also what was
-//! left by a node that has died while it wrote.
+//! which is written last. What is older than those that are kept is removed, and so is what a node
+//! has left that died while it wrote.
 
 use super::super::{Settings, described};
 use crate::shelf::{Manifest, Shelf};
@@ -35,6 +35,9 @@ pub(super) struct Bucket {
     context: Context,
     name: String,
     replicas: usize,
+    /// Chunks that had no object when this was looked at last: of an upload that goes on, or that
+    /// was never finished.
+    unused: Vec<String>,
 }
 
 impl Bucket {
@@ -43,6 +46,7 @@ impl Bucket {
             context: context.clone(),
             name: settings.snapshots(),
             replicas: settings.replicas,
+            unused: Vec::new(),
         }
     }
 
@@ -153,33 +157,45 @@ impl Bucket {
         Ok(())
     }
 
-    /// Removes all snapshots but those that are kept.
-    pub(super) async fn remove_all_but(&self, shelf: &Shelf) -> Result<(), String> {
+    /// Removes all snapshots before those that are kept, and what no object has.
+    ///
+    /// This process may have been stopped for a while, anywhere in here, and other nodes may have
+    /// made newer snapshots meanwhile. So only what has a name of its own is removed: objects whose
+    /// names say that they are older, and chunks that had no object the last time either.
+    pub(super) async fn remove_before(&mut self, shelf: &Shelf) -> Result<(), String> {
+        let Some(oldest) = shelf.kept().last() else {
+            return Ok(());
+        };
         let store = self.open().await?;
-        let mut chunks = Vec::new();
-        let kept: Vec<String> = shelf
-            .kept()
-            .flat_map(|name| [PACKAGE, MANIFEST].map(|end| format!("{name}{end}")))
-            .collect();
+        let subjects = self.subjects(&format!("$O.{}.C.>", self.name)).await?;
+        let mut used = Vec::new();
         for info in self.infos(&store).await? {
-            if kept.contains(&info.name) {
-                chunks.push(format!("$O.{}.C.{}", self.name, info.nuid));
+            let chunks = format!("$O.{}.C.{}", self.name, info.nuid);
+            // A name begins with the number of a message.
+            if info.name.as_str() < oldest {
+                tracing::info!(
+                    object = info.name,
+                    "an old snapshot of the group is removed"
+                );
+                // As the client spells it.
+                let name = URL_SAFE.encode(&info.name);
+                self.purge(&format!("$O.{}.M.{name}", self.name)).await?;
+                self.purge(&chunks).await?;
+            }
+            used.push(chunks);
+        }
+        let mut unused = Vec::new();
+        for subject in subjects {
+            if used.contains(&subject) {
                 continue;
             }
-            tracing::info!(
-                object = info.name,
-                "an old snapshot of the group is removed"
-            );
-            // As the client spells it.
-            let name = URL_SAFE.encode(&info.name);
-            self.purge(&format!("$O.{}.M.{name}", self.name)).await?;
-        }
-        // What no object has: those of the objects above, and of what was never finished.
-        for subject in self.subjects(&format!("$O.{}.C.>", self.name)).await? {
-            if !chunks.contains(&subject) {
+            if self.unused.contains(&subject) {
                 self.purge(&subject).await?;
+            } else {
+                unused.push(subject);
             }
         }
+        self.unused = unused;
         Ok(())
     }
 

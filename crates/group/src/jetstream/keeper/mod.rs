@@ -319,7 +319,7 @@ impl Work {
             "a snapshot of the group is made and checked"
         );
         self.list().await?;
-        self.bucket.remove_all_but(&self.shelf).await
+        self.bucket.remove_before(&self.shelf).await
     }
 
     /// Makes this node start from the newest snapshot that is whole.

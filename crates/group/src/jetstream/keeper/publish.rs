@@ -4,7 +4,7 @@
 use super::super::{ACKNOWLEDGEMENT, Settings, described, options, servers, stream_config};
 use super::bucket::{self, Bucket};
 use super::random;
-use crate::shelf::{Manifest, Shelf};
+use crate::shelf::Manifest;
 use async_nats::jetstream::context::{self, DeleteStreamErrorKind};
 use async_nats::jetstream::{Context, ErrorCode};
 use std::path::Path;
@@ -65,8 +65,6 @@ async fn publish(
     bucket.get_package(&name, &manifest, package).await?;
     check(package, &manifest)?;
     bucket.put_manifest(&name, &manifest).await?;
-    let shelf = Shelf::new(vec![(name, manifest.clone())]);
-    bucket.remove_all_but(&shelf).await?;
     let mut config = stream_config(settings);
     config.first_sequence = Some(manifest.position().next().get());
     let made = context.create_stream(config).await;
