@@ -282,7 +282,10 @@ fn a_group_goes_on_from_the_own_log_of_a_node() {
     catch_up(&cluster, other, leader);
     cluster.nodes[other] = None;
     set(&cluster, leader, "newer");
-    cluster.nodes[leader] = None;
+    // Orderly: the group has confirmed it, and the own log may not yet have it on the disk.
+    let mut server = cluster.nodes[leader].take().expect("it runs");
+    server.signal("TERM");
+    assert!(server.wait().success());
     cluster.nats[0].kill();
     fs::remove_dir_all(cluster.folder().join("nats0")).expect("the folder goes");
     cluster.nats[0].again();
