@@ -23,6 +23,10 @@ use tremula_store::{Engine, Folder, LOG_FOLDER, Sequence, Store, StoreConfig};
 /// Bytes that are read and written at once.
 const BUFFER: usize = 1 << 20;
 
+/// Bytes of the segments of an own log that is made of a package.
+const LEAST_SEGMENT: u64 = 1 << 16;
+const MOST_SEGMENT: u64 = 64 << 20;
+
 /// Writes a package of what the node has.
 pub(super) fn pack(
     store: &Store,
@@ -136,7 +140,10 @@ pub(super) fn unpack(package: &Path, manifest: &Manifest, directory: &Path) -> R
         return Err("the package ends within its snapshot".to_owned());
     }
     out.sync_all().map_err(failed)?;
-    let config = Config::default().prepared(0);
+    // No longer than needed: all of it is written to the disk, and waited for.
+    let batches = manifest.bytes.saturating_sub(manifest.snapshot_bytes);
+    let segment = (2 * batches).clamp(LEAST_SEGMENT, MOST_SEGMENT);
+    let config = Config::default().prepared(0).segment_bytes(segment);
     let log = FileLog::open_from(directory.join(LOG_FOLDER), &config, manifest.log);
     let log = log.map_err(|error| error.to_string())?;
     while let Some(batch) = next_batch(&mut file)? {
