@@ -58,8 +58,8 @@ pub(crate) enum Cluster {
         #[command(flatten)]
         place: Place,
     },
-    /// Put aside what a node of a group has in its directory, so that it joins its group anew at its
-    /// next start. For a node that refuses to serve, and does not have what the group has.
+    /// Put aside what a node of a group has in its directory, so that it joins its group anew at
+    /// its next start. For a node that refuses to serve, and does not have what the group has.
     Rejoin {
         /// The directory of the node, which does not run: its --dir
         node: PathBuf,

@@ -199,7 +199,7 @@ fn a_damaged_snapshot_is_replaced_by_the_one_before_it() {
     let mut connection = cluster.connect(2).expect("it listens");
     let value = bulk(&connection.call(&["get", "fill:7"]));
     assert_eq!(value, [b'x'; 1000]);
-    // And now there is none.
+    // And now no snapshot is left.
     let remove = async |context: jetstream::Context| {
         let store = objects(context).await;
         loop {

@@ -9,8 +9,8 @@
 //! | `end` | the stream's last message |
 //! | `keeper` | snapshots in the object store, by a thread and a connection of their own |
 //!
-//! One thread with an event loop of its own does all but the last. A message is published with the id and
-//! the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
+//! One thread with an event loop of its own does all but the last. A message is published with the
+//! id and the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
 
 mod appends;
 mod end;

@@ -1,5 +1,5 @@
-//! The snapshots of the group, in a place that all machines reach. One of those that are kept may be
-//! damaged while it lies there.
+//! The snapshots of the group, in a place that all machines reach. One of those that are kept may
+//! be damaged while it lies there.
 
 use crate::host::Snapshot;
 use tremula_group::{Manifest, Position, SavedPoint, Shelf};

@@ -21,9 +21,9 @@ pub(super) const SCRATCH: &str = "group-scratch";
 /// What a node had before it was to join anew is put here, with a number behind it.
 const ASIDE: &str = "before-rejoin";
 
-/// Puts what has arrived into its place. Does nothing if nothing has. If the process dies meanwhile,
-/// the next one goes on with it: what was there before goes first, then the point takes its place,
-/// and from then on nothing is removed.
+/// Puts what has arrived into its place. Does nothing if nothing has. If the process dies
+/// meanwhile, the next one goes on with it: what was there before goes first, then the point takes
+/// its place, and from then on nothing is removed.
 pub(crate) fn arrive(directory: &Path) -> Result<(), GroupError> {
     let arrived = directory.join(ARRIVED);
     if !arrived.is_dir() {
@@ -60,8 +60,8 @@ pub(crate) fn arrive(directory: &Path) -> Result<(), GroupError> {
 }
 
 /// Puts aside what a node of a group has in its directory, so that it joins its group anew at its
-/// next start: from a snapshot of the group, or from the beginning of the group's log. Returns where
-/// it lies now.
+/// next start: from a snapshot of the group, or from the beginning of the group's log. Returns
+/// where it lies now.
 ///
 /// # Errors
 ///
@@ -135,8 +135,8 @@ mod tests {
         (log.tail().next.before().get(), all.len(), point)
     }
 
-    /// Fails if a process that dies while a snapshot takes its place leaves something from which the
-    /// next one cannot go on.
+    /// Fails if a process that dies while a snapshot takes its place leaves something from which
+    /// the next one cannot go on.
     #[test]
     fn what_has_arrived_takes_its_place_whenever_the_process_dies() {
         let folder = tempfile::tempdir().expect("a folder");

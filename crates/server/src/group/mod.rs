@@ -9,7 +9,7 @@
 //! | `package` | a snapshot of the group as a file |
 //! | `packing` | making, checking and loading such files |
 //! | `publish` | a node's own history becomes that of its group, in a new log |
-//! | `arrival` | what was loaded takes its place at the next start; leaving the history of a group |
+//! | `arrival` | what was loaded takes its place at the next start; what a node has is put aside |
 //!
 //! A server that is the leader answers as one with `--durability always` does, with the group's
 //! log in the place of the disk: all that a connection has written or can have seen is confirmed

@@ -93,7 +93,7 @@ pub(super) fn pack_files(
     })
 }
 
-/// Where the batch begins that has this record; or the end, if there is none.
+/// Where the batch begins that has this record; or the end, if no batch has it.
 fn batch_of(log: &FileLog, record: Sequence, last: Sequence) -> Result<Tail, String> {
     let mut before = record.before().min(last);
     while before >= log.first() {

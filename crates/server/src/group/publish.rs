@@ -11,8 +11,8 @@ use tremula_group::{Manifest, Point, Position, Reign, SavedPoint, Settings, publ
 use tremula_log::{Config, FileLog, Log};
 use tremula_store::{Engine, Folder, LOG_FOLDER, Sequence, Store, StoreConfig, parse_engine};
 
-/// Messages of the new log have numbers behind the next multiple of this. No node has read so far in
-/// the old one, so each finds that it needs the snapshot.
+/// Messages of the new log have numbers behind the next multiple of this. No node has read so far
+/// in the old one, so each finds that it needs the snapshot.
 const APART: u64 = 1 << 32;
 
 /// Which node's history is published, and where.

@@ -270,7 +270,7 @@ impl Work {
             }
             self.list().await?;
         }
-        // Who has come meanwhile, counts too.
+        // A node that has come meanwhile counts too.
         let needs = self.peers.all().await?.into_iter().map(|peer| peer.needs);
         let keep_from = self.shelf.keep_from(needs);
         if keep_from > log.first {
