@@ -195,15 +195,19 @@ impl Work {
                 _ => Ok(()),
             };
             if let Err(why) = done {
-                let mut report = self.report.lock();
-                if report.error.as_ref() != Some(&why) {
-                    tracing::warn!("snapshots of the group: {why}");
-                }
-                report.error = Some(why);
-                drop(report);
+                self.note(why);
                 tokio::time::sleep(AGAIN).await;
             }
         }
+    }
+
+    /// Says what went wrong, once.
+    fn note(&self, why: String) {
+        let mut report = self.report.lock();
+        if report.error.as_ref() != Some(&why) {
+            tracing::warn!("snapshots of the group: {why}");
+        }
+        report.error = Some(why);
     }
 
     /// Lets the other nodes know of this one.
