@@ -190,7 +190,7 @@ pub(super) const FIGURES: &[Definition] = &[
     one(
         Section::Replication,
         "group_snapshot_bytes",
-        "group_snapshot",
+        "group_snapshot_bytes",
         (Gauge, Unit::Bytes),
         "The bytes of the group's newest snapshot",
         |now| Some(snapshots(now)?.newest?.2.into()),
