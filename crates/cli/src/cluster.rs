@@ -4,7 +4,7 @@
 //! number (`*.pid`). A number counts only if the process has the directory among its arguments.
 
 use clap::{Args, Subcommand};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, nice};
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,6 +15,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use tremula_server::{GroupError, PublishArgs, check_package, publish};
+use tremula_store::{Engine, parse_engine};
 
 /// Servers of NATS, and nodes.
 const COUNT: u16 = 3;
@@ -31,6 +33,9 @@ const END: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(1);
 
 const LOOK: Duration = Duration::from_millis(50);
+
+/// By how much a process steps back behind others.
+const NICE: i32 = 10;
 
 /// Three nodes and three servers of NATS on this machine, to try a group out.
 #[derive(Subcommand)]
@@ -52,6 +57,23 @@ pub(crate) enum Cluster {
     Down {
         #[command(flatten)]
         place: Place,
+    },
+    /// Put aside what a node of a group has in its directory, so that it joins its group anew at
+    /// its next start. For a node that refuses to serve, and does not have what the group has.
+    Rejoin {
+        /// The directory of the node, which does not run: its --dir
+        node: PathBuf,
+    },
+    /// Make what a node has the history of its group, in a new log: for a group whose log has lost
+    /// what its nodes still have. The node with the longest own log is the right one.
+    Publish(Box<PublishArgs>),
+    /// Load a snapshot of a group, and say how many keys it has. A node does that before it cuts
+    /// the log of its group.
+    #[command(hide = true)]
+    Check {
+        #[arg(long, value_parser = parse_engine)]
+        engine: Engine,
+        unpacked: PathBuf,
     },
 }
 
@@ -81,6 +103,10 @@ pub(crate) enum Failure {
     NoLeader { directory: PathBuf },
     #[error("the process {0} of {1} does not end")]
     Stays(i32, String),
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    #[error("{0}")]
+    Text(String),
 }
 
 /// Runs a command, and says why it failed, if it did.
@@ -89,6 +115,9 @@ pub(crate) fn run(command: &Cluster) -> ExitCode {
         Cluster::Up { place, nats_server } => up(place, nats_server),
         Cluster::Status { place } => status(place),
         Cluster::Down { place } => down(place),
+        Cluster::Rejoin { node } => rejoin(node),
+        Cluster::Publish(arguments) => publish_own(arguments),
+        Cluster::Check { engine, unpacked } => check(unpacked, *engine),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -322,6 +351,34 @@ fn down(place: &Place) -> Result<(), Failure> {
         end(part, process)?;
         println!("{} has ended", part.name);
     }
+    Ok(())
+}
+
+fn rejoin(node: &Path) -> Result<(), Failure> {
+    let aside = tremula_server::rejoin(node)?;
+    println!(
+        "what the node had is in {} now; start the node as always, and remove that when the node \
+         serves",
+        aside.display()
+    );
+    Ok(())
+}
+
+fn publish_own(arguments: &PublishArgs) -> Result<(), Failure> {
+    let last = publish(arguments).map_err(Failure::Text)?;
+    println!(
+        "the group goes on behind record {last}; start this node, and then the others. One that \
+         says that it has more, or another history, has to join anew: {} cluster rejoin DIRECTORY",
+        program()
+    );
+    Ok(())
+}
+
+fn check(unpacked: &Path, engine: Engine) -> Result<(), Failure> {
+    // The clients of the node that has asked for it come first.
+    let _ = nice(NICE);
+    let keys = check_package(unpacked, engine).map_err(Failure::Text)?;
+    println!("{keys} keys");
     Ok(())
 }
 

@@ -3,6 +3,11 @@
 use crate::position::{Epoch, Position};
 use tremula_log::{Chain, Sequence};
 
+/// The way out of most refusals.
+const REPAIR: &str = "compare the nodes' own logs (tremula log check DIRECTORY/log). To go on from \
+                      the longest of them: tremula cluster publish DIRECTORY. To give up what this \
+                      node has, and follow the group as it is: tremula cluster rejoin DIRECTORY";
+
 /// What is wrong between a node and the shared log. The node serves nothing any more; its state and
 /// its own log stay as they are, for a repair.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +15,7 @@ pub enum Refusal {
     /// The log ends before what the node has already read.
     #[error(
         "the shared log has lost its tail: it ends at message {end}, and this node has read up to \
-         {read}; compare the nodes' own logs, and publish the longest again"
+         {read}; {REPAIR}"
     )]
     LostTail {
         /// The last message that the log has.
@@ -20,8 +25,7 @@ pub enum Refusal {
     },
     /// A message is missing in the middle of the log.
     #[error(
-        "the shared log has a hole: message {missing} is missing before message {found}; publish it \
-         again from a node that has it, or load a snapshot that is behind it"
+        "the shared log has a hole: message {missing} is missing before message {found}; {REPAIR}"
     )]
     Hole {
         /// The first message that is missing.
@@ -32,8 +36,7 @@ pub enum Refusal {
     /// A message does not continue what the node has.
     #[error(
         "the shared log and this node have different histories: message {position} continues record \
-         {theirs} with chain {their_chain}, and this node has record {ours} with chain {our_chain}; \
-         load a snapshot of a node that is right"
+         {theirs} with chain {their_chain}, and this node has record {ours} with chain {our_chain}; {REPAIR}"
     )]
     OtherHistory {
         /// The message.
@@ -50,7 +53,7 @@ pub enum Refusal {
     /// The node's own log has records that the shared log does not lead to.
     #[error(
         "this node's own log has record {own}, and the shared log ends at record {shared} or goes \
-         another way; compare the nodes' own logs, and publish the longest again"
+         another way; {REPAIR}"
     )]
     OwnLogAhead {
         /// The last record of the node's own log.

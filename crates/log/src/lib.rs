@@ -18,6 +18,7 @@ mod watermark;
 pub use batch::{Batch, Entry, Records};
 pub use config::{Config, Keep};
 pub use copy::{Copied, CopyError, Point, Reached, copy, last_at};
+pub use disk::os::LockedDirectory;
 pub use error::{Damage, Failure, Fenced, Full, OpenError, ReadError, Refused, Stopped};
 pub use faults::FaultyDisk;
 pub use files::{FileLog, Opened, Stats};

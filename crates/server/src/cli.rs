@@ -1,6 +1,6 @@
 //! The command line of `tremula serve`.
 
-use crate::group::{Group, GroupArgs, GroupError, Running, start_again};
+use crate::group::{self, Group, GroupArgs, GroupError, Running, start_again};
 use crate::huge_pages;
 use crate::limits::{Bytes, Limits};
 use crate::listen::{Listen, ListenArgs};
@@ -229,6 +229,9 @@ fn serve(
             if let Some((_, value)) = settings.iter_mut().find(|(name, _)| name == "dir") {
                 *value = directory.display().to_string();
             }
+            if arguments.group.is_on() {
+                group::arrive(directory)?;
+            }
             service.status("reading the log");
             let opened = Persistence::open(directory, &arguments.persist)?;
             Some(Arc::new(opened))
@@ -269,7 +272,7 @@ fn serve(
         .survive_signals(on_hangup)
         .map_err(Failure::Signals)?;
     load::load(&arguments.load, &store, limit)?;
-    let running = Running::begin(&server, &arguments.group, point)?;
+    let running = Running::begin(&server, &arguments.group, engine, point)?;
     let shared = Arc::clone(server.shared());
     let stop = server.stop_signal().map_err(Failure::Signals)?;
     warn_if_exposed(&server, arguments.protected_mode);

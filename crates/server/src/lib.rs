@@ -47,7 +47,9 @@ mod watch;
 pub use commands::command_table;
 pub use descriptors::TooFew;
 pub use figures::figure_table;
-pub use group::{Group, GroupArgs, GroupError};
+pub use group::{Group, GroupArgs, GroupError, rejoin};
+#[cfg(feature = "jetstream")]
+pub use group::{PublishArgs, check_package, publish};
 pub use persist::{DirectoryError, Durability, PersistArgs, Persistence, SNAPSHOT_EVERY};
 pub use server::{Config, DRAIN_TIME, Server, StartError};
 pub use transport::{AuthClients, CertificateError, SocketMode, TlsFiles, UnixError, UnixSocket};

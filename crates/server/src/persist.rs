@@ -246,6 +246,12 @@ impl Persistence {
         Arc::clone(&self.log) as Arc<dyn Log>
     }
 
+    /// The log as what it is.
+    #[cfg(feature = "jetstream")]
+    pub(crate) const fn files(&self) -> &Arc<FileLog> {
+        &self.log
+    }
+
     /// The directory.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory

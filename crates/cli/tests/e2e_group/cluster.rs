@@ -144,6 +144,8 @@ pub(crate) struct Cluster {
     urls: Vec<String>,
     /// Those between each node and the servers.
     proxies: Vec<Vec<Proxy>>,
+    /// Further flags of the nodes.
+    flags: Vec<String>,
     folder: tempfile::TempDir,
 }
 
@@ -162,12 +164,24 @@ impl View {
 impl Cluster {
     /// This many of each.
     pub(crate) fn new(servers: usize, nodes: usize) -> Self {
-        Self::made(servers, nodes, false)
+        Self::made(servers, nodes, false).started(nodes)
     }
 
-    /// The same, with a proxy between each node and each server.
-    pub(crate) fn between_proxies(servers: usize, nodes: usize) -> Self {
-        Self::made(servers, nodes, true)
+    /// The same, of which this many nodes are started with these flags.
+    pub(crate) fn with(servers: usize, nodes: usize, started: usize, flags: &[&str]) -> Self {
+        Self::made(servers, nodes, false)
+            .flags(flags)
+            .started(started)
+    }
+
+    fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        self
+    }
+
+    /// All with these flags, and with a proxy between each node and each server.
+    pub(crate) fn between_proxies(servers: usize, nodes: usize, flags: &[&str]) -> Self {
+        Self::made(servers, nodes, true).flags(flags).started(nodes)
     }
 
     fn made(servers: usize, nodes: usize, has_proxies: bool) -> Self {
@@ -216,22 +230,35 @@ impl Cluster {
         });
         let urls = urls.collect();
         let nats = (0..servers).map(|at| Nats::start(command(at))).collect();
-        let mut cluster = Self {
+        Self {
             nats,
-            nodes: Vec::new(),
+            nodes: (0..nodes).map(|_| None).collect(),
             addresses: nodes_at
                 .iter()
                 .map(|port| SocketAddr::from(([127, 0, 0, 1], *port)))
                 .collect(),
             urls,
             proxies,
+            flags: Vec::new(),
             folder,
-        };
-        for at in 0..nodes {
-            let node = cluster.start(at);
-            cluster.nodes.push(Some(node));
         }
-        cluster
+    }
+
+    fn started(mut self, count: usize) -> Self {
+        for at in 0..count {
+            self.start_again(at);
+        }
+        self
+    }
+
+    /// The address of a server of NATS.
+    pub(crate) fn url(&self) -> &str {
+        self.urls[0].split(',').next().expect("an address")
+    }
+
+    /// The directory of a node.
+    pub(crate) fn directory(&self, at: usize) -> PathBuf {
+        self.folder.path().join(format!("node{at}"))
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -254,7 +281,7 @@ impl Cluster {
 
     /// Starts a node on its directory.
     fn start(&self, at: usize) -> Server {
-        let directory = self.folder.path().join(format!("node{at}"));
+        let directory = self.directory(at);
         let port = self.addresses[at].port().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
         command
@@ -265,12 +292,13 @@ impl Cluster {
                 "--node",
                 &format!("node{at}"),
             ])
+            .args(&self.flags)
             .arg("--dir")
             .arg(directory);
         Server::of(&mut command)
     }
 
-    /// Starts a node again that was killed.
+    /// Starts a node again that was killed, or for the first time.
     pub(crate) fn start_again(&mut self, at: usize) {
         self.nodes[at] = None;
         self.nodes[at] = Some(self.start(at));

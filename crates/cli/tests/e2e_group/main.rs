@@ -6,10 +6,12 @@ mod support;
 
 mod cluster;
 mod history;
+mod keeper;
 mod nemesis;
 mod proxy;
+mod snapshots;
 
-use cluster::Cluster;
+use cluster::{Cluster, View};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -36,7 +38,7 @@ fn flat(reply: &[u8]) -> String {
 type Known = BTreeMap<String, (u64, u64)>;
 
 /// Raises counters of its own until `is_over`, by whichever node takes writes.
-fn write(cluster: &Cluster, writer: usize, is_over: &AtomicBool) -> Known {
+fn write(cluster: &View, writer: usize, is_over: &AtomicBool) -> Known {
     let mut known = Known::new();
     let mut connection = None;
     let mut at = 0;
@@ -169,8 +171,8 @@ fn a_killed_leader_is_replaced_and_no_acknowledged_write_is_lost() {
             let writers: Vec<_> = (0..3)
                 .map(|writer| {
                     scope.spawn({
-                        let (cluster, is_over) = (&cluster, &is_over);
-                        move || write(cluster, 10 * round + writer, is_over)
+                        let (view, is_over) = (cluster.view(), &is_over);
+                        move || write(&view, 10 * round + writer, is_over)
                     })
                 })
                 .collect();

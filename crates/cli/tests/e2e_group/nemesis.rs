@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     /// `kill -9`, and a start again.
     KillLeader,
     KillFollower,
+    /// The same, and another one takes its place that has nothing.
+    ReplaceFollower,
     KillNats,
     /// Two of three: nothing can be confirmed.
     KillMostNats,
@@ -43,7 +45,7 @@ pub(crate) enum Fault {
     DelayAll,
 }
 
-const FAULTS: [Fault; 11] = [
+const FAULTS: [Fault; 12] = [
     Fault::KillLeader,
     Fault::HoldLeader,
     Fault::StopNats,
@@ -55,6 +57,7 @@ const FAULTS: [Fault; 11] = [
     Fault::DelayAll,
     Fault::StopFollower,
     Fault::HoldFollower,
+    Fault::ReplaceFollower,
 ];
 
 /// What has to be healed.
@@ -74,6 +77,11 @@ impl Wounds {
         match fault {
             Fault::KillLeader => self.kill(cluster, leader),
             Fault::KillFollower => self.kill(cluster, follower),
+            Fault::ReplaceFollower => {
+                self.kill(cluster, follower);
+                let gone = std::fs::remove_dir_all(cluster.directory(follower));
+                gone.expect("the directory goes");
+            }
             Fault::KillNats => self.kill_nats(cluster, nats),
             Fault::KillMostNats => {
                 self.kill_nats(cluster, nats);
@@ -212,7 +220,8 @@ fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) {
 
 /// Each fault once in an ordinary run; in a deep one, then one to three at a time.
 pub(crate) fn campaign() {
-    let mut cluster = Cluster::between_proxies(3, 3);
+    // So often that the log is cut, and that a node which has nothing loads a snapshot.
+    let mut cluster = Cluster::between_proxies(3, 3, &["--group-snapshot-every", "40kb"]);
     let begun = Instant::now();
     for (number, fault) in (0..).zip(FAULTS) {
         round(&mut cluster, number, &[fault]);

@@ -28,6 +28,7 @@ use crate::clock::boot_time;
 use crate::config::Config;
 use crate::node::{Node, Start};
 use crate::position::{MessageId, Point, Position};
+use crate::refusal::Refusal;
 use crate::time::Moment;
 pub use report::{Report, Standing};
 use std::sync::Arc;
@@ -62,7 +63,8 @@ pub trait State: Send + Sync {
     /// The node leads from now on: the state's next effect has this number. No lock is held.
     fn lead(&self, next: Sequence);
 
-    /// The node serves nothing any more: it has stepped down, or refuses. Called under a lock.
+    /// The node serves nothing any more: it has stepped down, refuses, or needs a snapshot. Called
+    /// under a lock.
     fn ended(&self, standing: Standing, why: &str);
 }
 
@@ -181,7 +183,16 @@ impl Host {
     /// Whether the host does nothing any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        matches!(self.standing(), Standing::SteppedDown | Standing::Refusing)
+        let standing = self.standing();
+        matches!(
+            standing,
+            Standing::SteppedDown | Standing::Refusing | Standing::Behind
+        )
+    }
+
+    /// Says why the node serves nothing any more, if there is more to say than before.
+    pub fn explain(&self, why: &str) {
+        self.inner.lock().refusal = Some(why.to_owned());
     }
 
     /// Ends the node, and all waits for what is not confirmed.
@@ -248,7 +259,11 @@ impl Host {
                     break;
                 }
                 Action::Refuse(refusal) => {
-                    end = Some((Standing::Refusing, refusal.to_string()));
+                    let standing = match refusal {
+                        Refusal::Truncated { .. } => Standing::Behind,
+                        _ => Standing::Refusing,
+                    };
+                    end = Some((standing, refusal.to_string()));
                     break;
                 }
                 Action::Became(Role::Leader(_)) => {

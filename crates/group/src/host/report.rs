@@ -22,15 +22,19 @@ pub enum Standing {
     SteppedDown,
     /// Nothing any more: it and the shared log do not fit together.
     Refusing,
+    /// Nothing any more: the shared log begins behind what it needs, and it has to start from a
+    /// snapshot.
+    Behind,
 }
 
 impl Standing {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::CatchingUp,
         Self::Follower,
         Self::Leader,
         Self::SteppedDown,
         Self::Refusing,
+        Self::Behind,
     ];
 
     /// As `INFO` shows it.
@@ -42,6 +46,7 @@ impl Standing {
             Self::Leader => "leader",
             Self::SteppedDown => "stepped_down",
             Self::Refusing => "refusing",
+            Self::Behind => "behind",
         }
     }
 }

@@ -7,12 +7,14 @@
 //! | `appends` | messages on their way, and what their answers mean |
 //! | `reading` | reading the stream from a message on |
 //! | `end` | the stream's last message |
+//! | `keeper` | snapshots in the object store, by a thread and a connection of their own |
 //!
-//! One thread with an event loop of its own does all of it. A message is published with the id and
-//! the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
+//! One thread with an event loop of its own does all but the last. A message is published with the
+//! id and the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
 
 mod appends;
 mod end;
+mod keeper;
 mod reading;
 mod settings;
 
@@ -23,6 +25,7 @@ use crate::host::{Engine, Host, State};
 use crate::position::{MessageId, Point, Position};
 use async_nats::jetstream::{self, Context, context, stream};
 use async_nats::{Client, ConnectOptions, ServerAddr};
+pub use keeper::{Keeper, Packing, publish_snapshot};
 pub use settings::{Settings, SettingsError};
 use std::io;
 use std::sync::Arc;
@@ -222,6 +225,13 @@ async fn options(settings: &Settings) -> io::Result<ConnectOptions> {
         }))
 }
 
+/// The addresses of the servers.
+fn servers(settings: &Settings) -> Result<Vec<ServerAddr>, String> {
+    let servers = settings.servers.iter().map(|server| server.parse());
+    let servers: Result<_, std::io::Error> = servers.collect();
+    servers.map_err(|error| error.to_string())
+}
+
 /// Connects, finds or makes the stream, and starts the node.
 async fn begin(
     host: &Arc<Host>,
@@ -230,14 +240,8 @@ async fn begin(
     beginning: Beginning,
     commands: UnboundedSender<Command>,
 ) -> Result<Context, String> {
-    let servers: Result<Vec<ServerAddr>, _> = settings
-        .servers
-        .iter()
-        .map(|server| server.parse())
-        .collect();
-    let servers = servers.map_err(|error| error.to_string())?;
     let client: Client = options
-        .connect(servers)
+        .connect(servers(settings)?)
         .await
         .map_err(|error| error.to_string())?;
     let context = context::ContextBuilder::new()
@@ -264,9 +268,9 @@ async fn begin(
     Ok(context)
 }
 
-/// Finds the stream, or makes it.
-async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
-    let config = stream::Config {
+/// What the stream is, if it is made.
+fn stream_config(settings: &Settings) -> stream::Config {
+    stream::Config {
         name: settings.stream(),
         subjects: vec![settings.subject()],
         storage: stream::StorageType::File,
@@ -275,8 +279,12 @@ async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
         // No message goes but from the beginning.
         deny_delete: true,
         ..stream::Config::default()
-    };
-    let find = context.get_or_create_stream(config);
+    }
+}
+
+/// Finds the stream, or makes it.
+async fn stream(context: &Context, settings: &Settings) -> Result<(), String> {
+    let find = context.get_or_create_stream(stream_config(settings));
     match tokio::time::timeout(ACKNOWLEDGEMENT, find).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),

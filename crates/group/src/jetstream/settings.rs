@@ -82,6 +82,16 @@ impl Settings {
         format!("TREMULA_{}", self.group)
     }
 
+    /// The bucket of the object store that holds the snapshots.
+    pub(super) fn snapshots(&self) -> String {
+        format!("TREMULA_{}_snapshots", self.group)
+    }
+
+    /// The bucket of keys and values in which nodes say what they need.
+    pub(super) fn nodes(&self) -> String {
+        format!("TREMULA_{}_nodes", self.group)
+    }
+
     /// The subject of the log's messages.
     pub(super) fn subject(&self) -> String {
         format!("tremula.{}.log", self.group)

@@ -9,6 +9,7 @@
 //! - a lease that goes on when another node has claimed;
 //! - a follower's read that is not a state of the log, goes back, or is staler than shown;
 //! - a node that refuses to serve although the log has lost nothing;
+//! - a log that was cut so far that no whole snapshot leads to it;
 //! - a node that does not refuse although it has read what the log has lost;
 //! - five seconds without an acknowledged write after the last fault, or nodes that differ then.
 
@@ -16,6 +17,7 @@ mod clients;
 mod faults;
 mod host;
 mod model;
+mod objects;
 mod oracle;
 mod plan;
 mod stream;

@@ -4,6 +4,7 @@
 use crate::clients::Clients;
 use crate::host::{Held, Host};
 use crate::model::{Answer, Op, apply, effects};
+use crate::objects::Objects;
 use crate::oracle::Oracle;
 use crate::plan::{Loss, MS, Plan};
 use crate::stream::Stream;
@@ -99,6 +100,7 @@ pub(crate) struct World {
     serial: u64,
     events: BTreeMap<(u64, u64), Event>,
     pub(crate) stream: Stream,
+    pub(crate) objects: Objects,
     pub(crate) oracle: Oracle,
     pub(crate) hosts: Vec<Host>,
     pub(crate) clients: Clients,
@@ -145,6 +147,7 @@ impl World {
             serial: 0,
             events: BTreeMap::new(),
             stream: Stream::default(),
+            objects: Objects::default(),
             outage_until: 0,
             crash_in: None,
             tokens: 0,
@@ -595,15 +598,11 @@ impl World {
             Action::Became(_) => {}
             Action::Refuse(Refusal::Truncated { .. }) => {
                 self.count("snapshots loaded");
-                let newest = self
-                    .hosts
-                    .iter()
-                    .max_by_key(|host| host.snapshot.point.position);
-                let snapshot = newest.map(|host| host.snapshot.clone());
+                let snapshot = self.objects.load(self.stream.first());
                 let machine = &mut self.hosts[host];
                 machine.synced = 0;
                 machine.crash(0);
-                machine.snapshot = snapshot.expect("a host");
+                machine.snapshot = snapshot;
                 self.later(MS, Event::Restart { host });
             }
             Action::Refuse(_) => self.count("refusals"),

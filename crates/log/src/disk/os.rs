@@ -79,6 +79,34 @@ impl OsDisk {
     }
 }
 
+/// The directory of a log, which no process opens while this is there.
+///
+/// ```
+/// use tremula_log::{Config, FileLog, LockedDirectory};
+///
+/// let directory = tempfile::tempdir().unwrap();
+/// let _locked = LockedDirectory::of(directory.path()).unwrap();
+/// assert!(FileLog::open(directory.path(), &Config::default()).is_err());
+/// ```
+pub struct LockedDirectory(OsDisk);
+
+impl LockedDirectory {
+    /// Locks a directory, which is made if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Another process has it open, or the system refuses.
+    pub fn of(directory: &Path) -> Result<Self, OpenError> {
+        Ok(Self(OsDisk::open(directory)?))
+    }
+}
+
+impl std::fmt::Debug for LockedDirectory {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "LockedDirectory {}", self.0.directory.display())
+    }
+}
+
 /// Locks the file, or says who holds it.
 fn take(lock: &mut File, directory: &Path, path: &Path) -> Result<(), OpenError> {
     match flock(&*lock, FlockOperation::NonBlockingLockExclusive) {

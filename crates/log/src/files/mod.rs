@@ -94,9 +94,35 @@ impl FileLog {
     /// version, or is damaged; a setting makes no sense. Damage is everything that a crash cannot
     /// have left.
     pub fn open(directory: impl AsRef<Path>, config: &Config) -> Result<Self, OpenError> {
+        Self::open_from(directory, config, Tail::START)
+    }
+
+    /// As [`open`](Self::open); but if there is no log yet, the new one begins at `start`. For a
+    /// copy of the end of another log, whose beginning is in a snapshot.
+    ///
+    /// ```
+    /// use tremula_log::{Batch, Config, FileLog, Log};
+    ///
+    /// let directory = tempfile::tempdir().unwrap();
+    /// let config = Config::default().segment_bytes(4096);
+    /// let log = FileLog::open(directory.path().join("one"), &config).unwrap();
+    /// log.append(&Batch::of(b"in the snapshot"), None).unwrap();
+    /// let copy = FileLog::open_from(directory.path().join("two"), &config, log.tail()).unwrap();
+    /// assert_eq!(copy.tail(), log.tail());
+    /// assert_eq!(copy.beginning(), log.tail());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn open_from(
+        directory: impl AsRef<Path>,
+        config: &Config,
+        start: Tail,
+    ) -> Result<Self, OpenError> {
         config.check()?;
         let disk = OsDisk::open(directory.as_ref())?;
-        Self::on(system::Arc::new(disk), config)
+        Self::on(system::Arc::new(disk), config, start)
     }
 
     /// Opens the log on a disk that fails when it is asked to.
@@ -110,14 +136,14 @@ impl FileLog {
             path: "the disk".into(),
             owner: "another log".to_owned(),
         })?;
-        Self::on(system::Arc::new(handle), config)
+        Self::on(system::Arc::new(handle), config, Tail::START)
     }
 
-    fn on(disk: system::Arc<dyn Disk>, config: &Config) -> Result<Self, OpenError> {
+    fn on(disk: system::Arc<dyn Disk>, config: &Config, start: Tail) -> Result<Self, OpenError> {
         let found = recover::find(&*disk)?;
         let end = recover::verify(&found)?;
         let spares = Spares::open(system::Arc::clone(&disk), &found.names, config)?;
-        let tail = end.as_ref().map_or(Tail::START, |end| end.tail);
+        let tail = end.as_ref().map_or(start, |end| end.tail);
         let shared = Arc::new(Shared {
             counts: Counts {
                 frames: AtomicU64::new(0),
@@ -167,6 +193,12 @@ impl FileLog {
     #[must_use]
     pub const fn opened(&self) -> Opened {
         self.opened
+    }
+
+    /// What comes before the first record that can be read. O(1).
+    #[must_use]
+    pub fn beginning(&self) -> Tail {
+        self.shared.segments.lock()[0].tail_before()
     }
 
     /// What the log has done since it was opened, and what it is like now. O(1).

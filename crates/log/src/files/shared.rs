@@ -89,7 +89,7 @@ impl Shared {
                 recover::settle(&last, end)?;
             }
         } else {
-            self.begin()?;
+            self.begin(self.queue.tail())?;
         }
         if closed.is_some() {
             // Before anything is written that the note knows nothing of.
@@ -104,17 +104,17 @@ impl Shared {
         })
     }
 
-    /// Makes the first segment.
-    fn begin(&self) -> Result<(), OpenError> {
+    /// Makes the first segment, which begins here.
+    fn begin(&self, start: Tail) -> Result<(), OpenError> {
         let spare = match self.spares.take() {
             Some(spare) => spare,
             None => self.spares.make(self.config.segment_bytes)?,
         };
         let head = SegmentHead {
             id: random_id(),
-            first: Sequence::FIRST,
+            first: start.next,
             length: spare.length,
-            chain: Tail::START.chain,
+            chain: start.chain,
             began: micros(SystemTime::now()),
         };
         let segment = Segment::new(head, &*self.disk, spare.file);

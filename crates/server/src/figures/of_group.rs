@@ -1,15 +1,19 @@
 //! Figures of replication.
 
-use super::definition::Kind::{Gauge, Text};
+use super::definition::Kind::{Counter, Gauge, Text};
 use super::definition::{Definition, Reading, Section, Unit, Value, one};
 use crate::group::host_and_port;
-use tremula_group::Report;
+use tremula_group::{Report, SnapshotReport};
 
 const PLAIN_TEXT: (super::Kind, Unit) = (Text, Unit::None);
 const NUMBER: (super::Kind, Unit) = (Gauge, Unit::None);
 
 fn report(now: &Reading<'_>) -> Option<Report> {
     Some(now.server.group.as_ref()?.report())
+}
+
+fn snapshots(now: &Reading<'_>) -> Option<SnapshotReport> {
+    Some(now.server.group.as_ref()?.snapshots.lock().clone())
 }
 
 /// What is known of the leader, on another node.
@@ -108,7 +112,7 @@ pub(super) const FIGURES: &[Definition] = &[
         "group_standing",
         "group_standing",
         PLAIN_TEXT,
-        "What this node may do: `catching_up`, `follower`, `leader`, `stepped_down`, `refusing`",
+        "What this node may do: `catching_up`, `follower`, `leader`, `stepped_down`, `refusing`, `behind`",
         |now| Some(report(now)?.standing.name().into()),
     ),
     one(
@@ -158,5 +162,61 @@ pub(super) const FIGURES: &[Definition] = &[
         (Gauge, Unit::Microseconds),
         "For how long this leader still serves reads, if the log confirms nothing more",
         |now| Some((report(now)?.lease?.as_micros() as u64).into()),
+    ),
+    one(
+        Section::Replication,
+        "group_log_first",
+        "group_log_first",
+        NUMBER,
+        "The first message of the group's log, as of a second ago",
+        |now| Some(snapshots(now)?.first.get().into()),
+    ),
+    one(
+        Section::Replication,
+        "group_snapshot_message",
+        "group_snapshot_message",
+        NUMBER,
+        "The last message of the group's log that its newest snapshot has",
+        |now| Some(snapshots(now)?.newest?.0.get().into()),
+    ),
+    one(
+        Section::Replication,
+        "group_snapshot_effect",
+        "group_snapshot_effect",
+        NUMBER,
+        "The last effect that the group's newest snapshot has",
+        |now| Some(snapshots(now)?.newest?.1.get().into()),
+    ),
+    one(
+        Section::Replication,
+        "group_snapshot_bytes",
+        "group_snapshot_bytes",
+        (Gauge, Unit::Bytes),
+        "The bytes of the group's newest snapshot",
+        |now| Some(snapshots(now)?.newest?.2.into()),
+    ),
+    one(
+        Section::Replication,
+        "group_snapshots_made",
+        "group_snapshots_made",
+        (Counter, Unit::None),
+        "Snapshots of the group that this node has made",
+        |now| Some(snapshots(now)?.made.into()),
+    ),
+    one(
+        Section::Replication,
+        "group_snapshots_failed",
+        "group_snapshots_failed",
+        (Counter, Unit::None),
+        "Snapshots of the group that this node has begun and not finished",
+        |now| Some(snapshots(now)?.failed.into()),
+    ),
+    one(
+        Section::Replication,
+        "group_snapshot_error",
+        "group_snapshot_error",
+        PLAIN_TEXT,
+        "What went wrong last with snapshots of the group, if none was made since",
+        |now| Some(snapshots(now)?.error?.into()),
     ),
 ];

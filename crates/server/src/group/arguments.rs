@@ -2,12 +2,13 @@
 
 use super::Group;
 use crate::cli::ServeArgs;
+use crate::limits::Bytes;
 use crate::listen::{Listening, Port};
 use crate::persist::Persistence;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use thiserror::Error;
 #[cfg(feature = "jetstream")]
 use tremula_group::Config;
@@ -15,13 +16,16 @@ use tremula_group::{Host, Point, SavedPoint};
 use tremula_log::Sequence;
 
 /// The file of a directory that says to which group it belongs, and from where its node starts.
-const POINT: &str = "group-point";
+pub(super) const POINT: &str = "group-point";
+
+/// Bytes that the group's log grows by until a snapshot is made.
+const SNAPSHOT_EVERY: usize = 512 << 20;
 
 /// A server's part in a group, and the point from which its node starts, if there is one.
 pub(crate) type Opened = (Arc<Group>, Option<Point>);
 
 /// Flags of a server that is one node of a group.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Several machines")]
 pub struct GroupArgs {
     /// Servers of NATS whose JetStream holds the log of a group of nodes, with commas:
@@ -46,6 +50,11 @@ pub struct GroupArgs {
     /// or more are named, else 1]
     #[arg(long, value_name = "N", requires = "replicate")]
     pub log_replicas: Option<usize>,
+
+    /// Bytes that the group's log grows by until a node puts a snapshot into the object store of
+    /// NATS, behind which the log is cut; no less than the last snapshot has. 0 makes none
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(SNAPSHOT_EVERY), requires = "replicate")]
+    pub group_snapshot_every: Bytes,
 
     /// File of credentials for NATS [default: none]
     #[arg(long, value_name = "FILE", requires = "replicate")]
@@ -100,6 +109,14 @@ pub enum GroupError {
         /// Why not.
         #[source]
         source: io::Error,
+    },
+    /// What a node has loaded cannot be put in its place, or what it has cannot be put aside.
+    #[error("{}: {why}", path.display())]
+    Arrival {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        why: String,
     },
     /// The settings of the group are wrong.
     #[error("{0}")]
@@ -210,8 +227,14 @@ impl GroupArgs {
             }),
             point: directory.join(POINT),
             has_led: AtomicBool::new(false),
+            kept: AtomicU64::new(0),
+            has_arrived: AtomicBool::new(false),
+            snapshots: Arc::default(),
         };
         let point = saved.map(|saved| saved.point);
+        if let Some(point) = &point {
+            group.kept.store(point.position.get(), SeqCst);
+        }
         if point.is_none() {
             // Before the first record: the directory belongs to the group from now on.
             group.write(&Point::default())?;
@@ -227,7 +250,7 @@ impl GroupArgs {
 }
 
 /// What a directory says of its group.
-fn read(directory: &Path) -> Result<Option<SavedPoint>, GroupError> {
+pub(super) fn read(directory: &Path) -> Result<Option<SavedPoint>, GroupError> {
     let path = directory.join(POINT);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -246,17 +269,24 @@ fn read(directory: &Path) -> Result<Option<SavedPoint>, GroupError> {
 impl Group {
     /// Keeps a point.
     pub(super) fn write(&self, point: &Point) -> Result<(), GroupError> {
-        let saved = SavedPoint {
-            group: self.name.clone(),
-            point: point.clone(),
-        };
-        let new = self.point.with_extension("new");
-        let written = std::fs::write(&new, saved.encode())
-            .and_then(|()| std::fs::File::open(&new)?.sync_all())
-            .and_then(|()| std::fs::rename(&new, &self.point));
-        written.map_err(|source| GroupError::Point {
-            path: self.point.clone(),
-            source,
-        })
+        write(&self.point, &self.name, point)?;
+        self.kept.store(point.position.get(), SeqCst);
+        Ok(())
     }
+}
+
+/// Puts the point of a group into a file.
+pub(super) fn write(path: &Path, group: &str, point: &Point) -> Result<(), GroupError> {
+    let saved = SavedPoint {
+        group: group.to_owned(),
+        point: point.clone(),
+    };
+    let new = path.with_extension("new");
+    let written = std::fs::write(&new, saved.encode())
+        .and_then(|()| std::fs::File::open(&new)?.sync_all())
+        .and_then(|()| std::fs::rename(&new, path));
+    written.map_err(|source| GroupError::Point {
+        path: path.to_path_buf(),
+        source,
+    })
 }

@@ -27,20 +27,16 @@ impl State for Served {
         if standing == Standing::SteppedDown {
             tracing::warn!("{why}; starting again from what is confirmed");
             self.0.stop.notify_one();
+        } else if standing == Standing::Behind {
+            tracing::warn!("{why}");
         } else {
             tracing::error!("this node serves nothing any more: {why}");
         }
     }
 }
 
-/// Starts the engine, and with it the node.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    group: &Group,
-    arguments: &GroupArgs,
-    address: String,
-    point: Option<Point>,
-) -> Result<JetStream, GroupError> {
+/// Where the shared log is.
+pub(super) fn settings(group: &Group, arguments: &GroupArgs) -> Result<Settings, GroupError> {
     let servers = arguments.replicate.clone();
     let replicas = if servers.len() >= 3 { 3 } else { 1 };
     let settings = Settings {
@@ -51,13 +47,23 @@ pub(super) fn start(
         credentials: arguments.nats_credentials.clone(),
         authority: arguments.nats_ca.clone(),
     };
-    settings
-        .check()
-        .map_err(|error| GroupError::Settings(error.to_string()))?;
+    let checked = settings.check();
+    checked.map_err(|error| GroupError::Settings(error.to_string()))?;
+    Ok(settings)
+}
+
+/// Starts the engine, and with it the node.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    group: &Group,
+    settings: &Settings,
+    address: String,
+    point: Option<Point>,
+) -> Result<JetStream, GroupError> {
     let state = Arc::new(Served(Arc::clone(shared)));
     let config = GroupArgs::config();
     let named = (address, random());
-    let engine = JetStream::start(&group.host, settings, config, named, point, state);
+    let engine = JetStream::start(&group.host, settings.clone(), config, named, point, state);
     engine.map_err(|error| GroupError::Settings(error.to_string()))
 }
 

@@ -6,6 +6,10 @@
 //! | `arguments` | the flags |
 //! | `node` | starting, keeping and ending the node |
 //! | `engine` | the shared log, and the server as it is to the group |
+//! | `package` | a snapshot of the group as a file |
+//! | `packing` | making, checking and loading such files |
+//! | `publish` | a node's own history becomes that of its group, in a new log |
+//! | `arrival` | what was loaded takes its place at the next start; what a node has is put aside |
 //!
 //! A server that is the leader answers as one with `--durability always` does, with the group's
 //! log in the place of the disk: all that a connection has written or can have seen is confirmed
@@ -14,23 +18,37 @@
 //! place.
 
 mod arguments;
+mod arrival;
 #[cfg(feature = "jetstream")]
 mod engine;
 mod node;
+#[cfg(feature = "jetstream")]
+mod package;
+#[cfg(feature = "jetstream")]
+mod packing;
+#[cfg(feature = "jetstream")]
+mod publish;
 
 use crate::commands::{Command, Failure};
 pub use arguments::{GroupArgs, GroupError};
+pub(crate) use arrival::arrive;
+pub use arrival::rejoin;
 pub(crate) use node::{Running, keep, start_again};
+#[cfg(feature = "jetstream")]
+pub use package::check_package;
+#[cfg(feature = "jetstream")]
+pub use publish::{PublishArgs, publish};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
-use tremula_group::{Host, Report, Standing};
+use tremula_group::{Host, Report, SnapshotReport, Standing};
 use tremula_log::Log;
 #[cfg(feature = "jetstream")]
 use tremula_store::Sequence;
 use tremula_store::Store;
+use tremula_sync::Mutex;
 
 /// How long a reply waits for the group.
 const CONFIRMATION: Duration = Duration::from_secs(10);
@@ -51,6 +69,12 @@ pub struct Group {
     /// The file that keeps the point from which the node starts.
     point: PathBuf,
     has_led: AtomicBool,
+    /// The message that the point in that file ends with.
+    kept: AtomicU64,
+    /// Whether a snapshot is there from which the node starts next.
+    has_arrived: AtomicBool,
+    /// What is known of the snapshots of the group.
+    pub(crate) snapshots: Arc<Mutex<SnapshotReport>>,
 }
 
 impl std::fmt::Debug for Group {
@@ -72,6 +96,9 @@ impl Group {
             Standing::Follower => Err(self.read_only()),
             Standing::CatchingUp => Err(Failure::Text(
                 "TRYAGAIN this node reads the log of its group, and has not come to its end",
+            )),
+            Standing::Behind => Err(Failure::Text(
+                "TRYAGAIN this node needs a snapshot of its group, and loads it",
             )),
             Standing::SteppedDown => Err(Failure::Text(STEPPED_DOWN)),
             Standing::Refusing => {

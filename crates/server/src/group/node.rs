@@ -7,12 +7,14 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 #[cfg(feature = "jetstream")]
-use tremula_group::JetStream;
+use tremula_group::{JetStream, Keeper};
 use tremula_group::{Point, Standing};
 use tremula_log::Log;
+use tremula_store::Engine;
 
 /// How often the point from which the node starts is kept.
 const KEEP: Duration = Duration::from_secs(1);
@@ -25,6 +27,8 @@ pub(crate) struct Running {
     group: Arc<Group>,
     #[cfg(feature = "jetstream")]
     engine: JetStream,
+    #[cfg(feature = "jetstream")]
+    keeper: Keeper,
 }
 
 impl Running {
@@ -32,6 +36,7 @@ impl Running {
     pub(crate) fn begin(
         server: &Server,
         arguments: &GroupArgs,
+        engine: Engine,
         point: Option<Point>,
     ) -> Result<Option<Self>, GroupError> {
         let shared = server.shared();
@@ -41,18 +46,28 @@ impl Running {
         let address = arguments.address(server.listening())?;
         #[cfg(feature = "jetstream")]
         {
-            let engine = super::engine::start(shared, &group, arguments, address, point)?;
-            Ok(Some(Self { group, engine }))
+            let settings = super::engine::settings(&group, arguments)?;
+            let packing = super::packing::Packer::new(shared, &group, engine);
+            let every = arguments.group_snapshot_every.0 as u64;
+            let engine = super::engine::start(shared, &group, &settings, address, point)?;
+            let keeper = super::packing::start(packing, settings, every)?;
+            Ok(Some(Self {
+                group,
+                engine,
+                keeper,
+            }))
         }
         #[cfg(not(feature = "jetstream"))]
         {
-            drop((group, address, point));
+            drop((group, engine, address, point));
             Err(GroupError::NoEngine)
         }
     }
 
     /// Ends the node behind the server. Returns whether what the store has is confirmed.
     pub(crate) fn end(self, server: &Shared) -> bool {
+        #[cfg(feature = "jetstream")]
+        drop(self.keeper);
         server.store.forward();
         let last = server.store.last_effect();
         let deadline = std::time::Instant::now() + LAST;
@@ -68,9 +83,10 @@ impl Running {
     }
 
     /// Whether the server is to start again: it has led, and its store has effects that are not
-    /// confirmed.
+    /// confirmed; or it has loaded a snapshot.
     pub(crate) fn starts_again(&self) -> bool {
-        self.group.host.standing() == Standing::SteppedDown
+        let group = &self.group;
+        group.host.standing() == Standing::SteppedDown || group.has_arrived.load(SeqCst)
     }
 }
 

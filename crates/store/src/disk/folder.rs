@@ -70,6 +70,13 @@ impl Folder {
         &self.path
     }
 
+    /// Where the snapshot that begins at this sequence is, or would be.
+    #[must_use]
+    pub fn path_of(&self, begins: Sequence) -> PathBuf {
+        self.path
+            .join(format!("{PREFIX}{:020}{SUFFIX}", begins.get()))
+    }
+
     /// The snapshots, the newest first.
     ///
     /// # Errors
@@ -106,9 +113,7 @@ impl Folder {
         // Otherwise a crash could lose an effect and keep a later one, which the snapshot has seen.
         journal.forward();
         log.wait(written.ends)?;
-        let path = self
-            .path
-            .join(format!("{PREFIX}{:020}{SUFFIX}", begin.get()));
+        let path = self.path_of(begin);
         fs::rename(&unfinished, &path)
             .map_err(|error| FileFailure::new("rename", &unfinished, error))?;
         sync_folder(&self.path)?;

@@ -7,6 +7,7 @@
 mod check;
 mod group;
 mod group_real;
+mod group_snapshots;
 mod histories;
 mod index_art;
 mod index_aspen;
@@ -94,6 +95,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         check::MUTANTS,
         group::MUTANTS,
         group_real::MUTANTS,
+        group_snapshots::MUTANTS,
         histories::MUTANTS,
         index_art::MUTANTS,
         index_aspen::MUTANTS,
