@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answers;
 mod cursors;
 mod database;
 mod databases;
@@ -18,6 +19,7 @@ mod keyspace;
 pub mod local;
 mod mailboxes;
 mod moving;
+mod notes;
 mod notices;
 mod past;
 mod recover;
@@ -31,6 +33,7 @@ mod value_cache;
 mod values;
 mod version;
 
+pub use answers::{Asked, Begun, MOST_ANSWER_BYTES, MOST_ANSWERS, MOST_ID_BYTES, OVER_ALL_BYTES};
 pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use database::Database;
 pub use databases::Databases;

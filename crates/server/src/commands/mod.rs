@@ -26,6 +26,7 @@ mod lolwut;
 mod mailbox;
 mod memory;
 mod object;
+mod once;
 mod operate;
 mod ordered;
 mod past;

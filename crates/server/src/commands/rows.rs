@@ -9,7 +9,7 @@ use super::reach::{
 use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
-    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist,
+    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, once, operate, ordered, persist,
     ranges, scan, slowlog, strings, transaction, txn,
 };
 
@@ -566,4 +566,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("transactions", "0.1.0", "As the commands",
             "TXN [IF condition [condition ...]] THEN words word ... [words word ...] ... [ELSE words word ... ...]",
             "Run commands if all conditions hold, and others if not, as one atomic step"),
+    Command::new("once", -3, once::once, STORE, TRANSACTION, NOTHING_OF_USERS)
+        .docs("transactions", "0.1.0", "As the command", "ONCE id command [arg ...]",
+            "Carry a command out once, however often it comes with this id, and answer as the first time"),
 ];
