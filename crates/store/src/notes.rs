@@ -8,11 +8,14 @@ use crate::effects::record::Change;
 use crate::store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use tremula_sync::Mutex;
+use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// All notes of a store.
 #[derive(Default)]
 pub(crate) struct Notes {
     inner: Mutex<Inner>,
+    /// Whether there is a new one. Set under the lock, and a hint without it.
+    has_new: AtomicBool,
 }
 
 #[derive(Default)]
@@ -37,6 +40,7 @@ impl Notes {
         let mut inner = self.inner.lock();
         inner.set(name, version, text);
         inner.new.insert(name.into());
+        self.has_new.store(true, Relaxed);
     }
 
     /// All of them, as the log has them.
@@ -83,9 +87,15 @@ impl Store {
     }
 
     /// The notes that have come from the log or a snapshot since the last call: names, and texts,
-    /// which are empty where a note was removed.
+    /// which are empty where a note was removed. To be called by the thread that [applies] them.
+    ///
+    /// [applies]: Self::apply
     pub fn new_notes(&self) -> Vec<(Box<[u8]>, Box<[u8]>)> {
+        if !self.notes.has_new.load(Relaxed) {
+            return Vec::new();
+        }
         let mut inner = self.notes.inner.lock();
+        self.notes.has_new.store(false, Relaxed);
         let new = std::mem::take(&mut inner.new).into_iter();
         let texts = &inner.texts;
         let notes = new.map(|name| {

@@ -64,6 +64,10 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         .full_name("client|lastseq")
         .docs("connection", "0.1.0", NOTHING, "CLIENT LASTSEQ",
             "The number of the last effect that this connection has made or can have seen"),
+    Command::new("forwarded", 3, forwarded, ADMIN, CONNECTION, NOTHING_OF_USERS)
+        .full_name("client|forwarded")
+        .docs("connection", "0.1.0", NOTHING, "CLIENT FORWARDED username",
+            "By other nodes of a group: commands of this connection are for that user, whose rights they have checked"),
     Command::new("unblock", -3, unblock, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|unblock")
         .docs("connection", "5.0.0", "O(log n)", "CLIENT UNBLOCK id [TIMEOUT | ERROR]",
@@ -72,6 +76,12 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         .full_name("client|help")
         .docs("connection", "5.0.0", NOTHING, "CLIENT HELP", "What the subcommands do"),
 ];
+
+fn forwarded(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    context.session.writes_for = Some(arguments.get(2).into());
+    context.reply.ok();
+    Ok(Next::Reply)
+}
 
 fn id(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     let id = i64::try_from(context.client.id).unwrap_or(i64::MAX);

@@ -35,6 +35,7 @@ mod ranges;
 mod reach;
 mod rows;
 mod scan;
+mod sentinel;
 mod slowlog;
 mod strings;
 mod table;
@@ -48,7 +49,7 @@ use crate::channels::Subscriptions;
 use crate::clients::Client;
 use crate::feeds::Watches;
 use crate::figures::{Stopwatch, Stripe};
-use crate::group::Group;
+use crate::group::{Group, MOST_FORWARDED, forwarded};
 use crate::memory::{Promise, Room};
 use crate::notices;
 use crate::outbox::{Outbox, Own};
@@ -76,7 +77,7 @@ use view::View;
 pub(crate) use work::{Step, Unfinished, Work};
 use work::{apart, begin};
 
-pub(crate) use acl::reload;
+pub(crate) use acl::{reload, take_user};
 pub use describe::command_table;
 
 /// Watched ranges from which it takes long to end them: each waits for the lock of the tail.
@@ -115,6 +116,8 @@ pub(crate) struct Session {
     pub(crate) durability: Option<Durability>,
     /// Whether its replies may show keys, in a group of nodes.
     pub(crate) shows_keys: bool,
+    /// The user for whom another node of the group writes here, if it does.
+    pub(crate) writes_for: Option<Box<[u8]>>,
 }
 
 impl Session {
@@ -136,6 +139,7 @@ impl Session {
             has_written: false,
             durability: None,
             shows_keys: false,
+            writes_for: None,
         }
     }
 }
@@ -159,6 +163,14 @@ pub(crate) struct Context<'a> {
 }
 
 impl Session {
+    /// Why a command does not run here: what another node has sent goes no further.
+    fn or_forwarded(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Elsewhere(text) if self.writes_for.is_some() => Failure::Owned(text),
+            failure => failure,
+        }
+    }
+
     /// Whether it may take long to drop this.
     pub(crate) fn holds_much(&self) -> bool {
         let subscriptions = self.subscriptions.as_ref();
@@ -246,6 +258,8 @@ pub(crate) enum Next {
     Slow(Duration),
     /// Sends the replies so far, and answers this command when what was written is on the disk.
     Durable(Awaited),
+    /// Sends the replies so far, and lets the leader of the group answer this request.
+    Forward(Vec<u8>),
     /// Sends the replies and closes.
     Close,
 }
@@ -306,7 +320,18 @@ impl Lent<'_> {
 /// Runs one request and appends its reply.
 pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     lent.reply.begin();
-    let found = admitted(lent, arguments);
+    let mut found = admitted(lent, arguments);
+    if let Err(Failure::Elsewhere(_)) = &found
+        && lent.session.transaction.is_none()
+    {
+        match to_forward(arguments) {
+            Ok(request) => {
+                lent.reply.next_command();
+                return Next::Forward(request);
+            }
+            Err(failure) => found = Err(failure),
+        }
+    }
     let pause = &lent.server.clients.pause;
     if lent.session.takes(found.as_ref().ok().copied()) {
         return transaction::take(lent, arguments, found);
@@ -376,6 +401,19 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         show(lent, command, arguments, &outcome);
     }
     end(lent, name, outcome)
+}
+
+/// A request as the leader of the group gets it.
+#[cold]
+fn to_forward(arguments: Arguments<'_>) -> Result<Vec<u8>, Failure> {
+    if arguments.size() > MOST_FORWARDED {
+        let text = format!(
+            "ERR a command of {} bytes is not sent on to the leader, at most {MOST_FORWARDED} are",
+            arguments.size()
+        );
+        return Err(Failure::Owned(text.into_bytes()));
+    }
+    Ok(forwarded(arguments.skip(0)))
 }
 
 /// Counts a command that has run, or a step of it.
@@ -510,7 +548,8 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
     }
     lent.server.denied.check(command)?;
     if let Some(group) = &lent.server.group {
-        group.admit(command)?;
+        let admitted = group.admit(command);
+        admitted.map_err(|failure| lent.session.or_forwarded(failure))?;
         lent.session.shows_keys |= Group::shows(command);
     }
     if lent.session.watches.is_some() {

@@ -10,7 +10,7 @@ use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
     feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, once, operate, ordered, persist,
-    ranges, scan, slowlog, strings, transaction, txn,
+    ranges, scan, sentinel, slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];
@@ -505,6 +505,9 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("server", "2.6.0", NOTHING, "TIME", "Seconds and microseconds since 1970"),
     Command::new("role", 1, operate::role, &["noscript", "loading", "stale", "fast"], &["@admin", "@dangerous"], NOTHING_OF_USERS)
         .docs("server", "2.8.12", NOTHING, "ROLE", "That of a master without replicas; on a follower of a group, where the leader is"),
+    Command::new("sentinel", -2, describe::help, &[], &[], NOTHING_OF_USERS)
+        .docs("server", "2.8.4", NOTHING, "SENTINEL", "The group and its nodes, as clients of Redis Sentinel ask")
+        .subcommands(sentinel::SUBCOMMANDS),
     Command::new("shutdown", -1, operate::shutdown, &["admin", "noscript", "loading", "stale", "no_multi", "allow_busy"], &[], NOTHING_OF_USERS)
         .docs("server", "1.0.0", NOTHING, "SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
             "Stop the server as SIGTERM does: it answers what has arrived"),

@@ -5,6 +5,9 @@
 //! | `mod` | what the commands and the connections ask |
 //! | `arguments` | the flags |
 //! | `node` | starting, keeping and ending the node |
+//! | `nodes` | which nodes there are, and a new leader |
+//! | `common` | users and settings that are the same on all nodes |
+//! | `forward` | writes that a follower sends on to the leader |
 //! | `engine` | the shared log, and the server as it is to the group |
 //!
 //! A server that is the leader answers as one with `--durability always` does, with the group's
@@ -14,12 +17,21 @@
 //! place.
 
 mod arguments;
+mod common;
 #[cfg(feature = "jetstream")]
 mod engine;
+mod forward;
 mod node;
+mod nodes;
 
 use crate::commands::{Command, Failure};
 pub use arguments::{GroupArgs, GroupError};
+use common::Changes;
+pub(crate) use common::{Change, is_common};
+use forward::Forward;
+pub(crate) use forward::{MOST_BYTES as MOST_FORWARDED, Unanswered, Write, request as forwarded};
+pub(crate) use nodes::{Seen, announce};
+use nodes::Nodes;
 pub(crate) use node::{Running, keep, start_again};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,6 +63,10 @@ pub struct Group {
     /// The file that keeps the point from which the node starts.
     point: PathBuf,
     has_led: AtomicBool,
+    nodes: Nodes,
+    changes: Changes,
+    /// The way of writes to the leader, if this node sends them there.
+    forward: Option<Forward>,
 }
 
 impl std::fmt::Debug for Group {
@@ -66,6 +82,16 @@ impl Group {
         if !writes && !command.flags.contains(&"readonly") {
             return Ok(());
         }
+        match self.admit_access(writes) {
+            Err(Failure::Owned(text)) if text.starts_with(b"READONLY") && self.forwards(command) => {
+                Err(Failure::Elsewhere(text))
+            }
+            admitted => admitted,
+        }
+    }
+
+    /// Whether keys may be read at present, or changed.
+    fn admit_access(&self, writes: bool) -> Result<(), Failure> {
         match self.host.standing() {
             Standing::Leader => Ok(()),
             Standing::Follower if !writes => Ok(()),
