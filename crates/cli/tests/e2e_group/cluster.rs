@@ -144,6 +144,8 @@ pub(crate) struct Cluster {
     urls: Vec<String>,
     /// Those between each node and the servers.
     proxies: Vec<Vec<Proxy>>,
+    /// More arguments of each node.
+    arguments: Vec<String>,
     folder: tempfile::TempDir,
 }
 
@@ -162,15 +164,20 @@ impl View {
 impl Cluster {
     /// This many of each.
     pub(crate) fn new(servers: usize, nodes: usize) -> Self {
-        Self::made(servers, nodes, false)
+        Self::made(servers, nodes, false, &[])
+    }
+
+    /// The same with more arguments for each node.
+    pub(crate) fn with(servers: usize, nodes: usize, arguments: &[&str]) -> Self {
+        Self::made(servers, nodes, false, arguments)
     }
 
     /// The same, with a proxy between each node and each server.
     pub(crate) fn between_proxies(servers: usize, nodes: usize) -> Self {
-        Self::made(servers, nodes, true)
+        Self::made(servers, nodes, true, &[])
     }
 
-    fn made(servers: usize, nodes: usize, has_proxies: bool) -> Self {
+    fn made(servers: usize, nodes: usize, has_proxies: bool, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let ports: Vec<u16> = (0..2 * servers + nodes)
             .map(|_| free_address().port())
@@ -225,6 +232,7 @@ impl Cluster {
                 .collect(),
             urls,
             proxies,
+            arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
             folder,
         };
         for at in 0..nodes {
@@ -265,6 +273,7 @@ impl Cluster {
                 "--node",
                 &format!("node{at}"),
             ])
+            .args(&self.arguments)
             .arg("--dir")
             .arg(directory);
         Server::of(&mut command)
@@ -286,6 +295,13 @@ impl Cluster {
         let mut connection = self.connect(at)?;
         connection.send(&encode(command));
         connection.reply_or_end()
+    }
+
+    /// A reply as text; empty if the node does not answer.
+    pub(crate) fn text(&self, at: usize, line: &str) -> String {
+        let words: Vec<_> = line.split(' ').collect();
+        let reply = self.ask(at, &words).unwrap_or_default();
+        String::from_utf8(reply).expect("text")
     }
 
     /// A figure of replication of a node; `None` if it is not there, or starts again meanwhile.

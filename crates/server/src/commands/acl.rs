@@ -537,6 +537,7 @@ pub(super) fn authenticate(
     }
     if let Some(user) = users.authenticate(name, password) {
         context.client.set_user(Arc::clone(&user.name));
+        context.session.node = None;
         context.session.identity.become_user(user);
         return Ok(());
     }

@@ -116,8 +116,9 @@ pub(crate) struct Session {
     pub(crate) durability: Option<Durability>,
     /// Whether its replies may show keys, in a group of nodes.
     pub(crate) shows_keys: bool,
-    /// The user for whom another node of the group writes here, if it does.
-    pub(crate) writes_for: Option<Box<[u8]>>,
+    /// Who the client is itself, if it is another node of the group that writes for a user. Then
+    /// the identity is that user's.
+    pub(crate) node: Option<Identity>,
 }
 
 impl Session {
@@ -139,7 +140,7 @@ impl Session {
             has_written: false,
             durability: None,
             shows_keys: false,
-            writes_for: None,
+            node: None,
         }
     }
 }
@@ -166,7 +167,7 @@ impl Session {
     /// Why a command does not run here: what another node has sent goes no further.
     fn or_forwarded(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Elsewhere(text) if self.writes_for.is_some() => Failure::Owned(text),
+            Failure::Elsewhere(text) if self.node.is_some() => Failure::Owned(text),
             failure => failure,
         }
     }
@@ -543,9 +544,7 @@ fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
 /// The requested command, if this client may run it now.
 fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
     let command = find(arguments)?;
-    if !lent.session.identity.may_do_everything(&lent.server.users) {
-        check_user(lent.session, command, arguments)?;
-    }
+    check_rights(lent, command, arguments)?;
     lent.server.denied.check(command)?;
     if let Some(group) = &lent.server.group {
         let admitted = group.admit(command);
@@ -558,6 +557,35 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
         channels::check(subscriptions, lent.reply.protocol, command)?;
     }
     Ok(command)
+}
+
+/// Whether the client may run a command with these arguments.
+fn check_rights(
+    lent: &mut Lent<'_>,
+    command: &'static Command,
+    arguments: Arguments<'_>,
+) -> Result<(), Failure> {
+    const OF_NODES: [&str; 3] = ["client|forwarded", "client|lastseq", "select"];
+    let (session, users) = (&mut *lent.session, &lent.server.users);
+    // A node that writes for a user has rights of its own to do so.
+    if session.node.is_some()
+        && OF_NODES.contains(&command.full_name)
+        && let Some(mut node) = session.node.take()
+    {
+        std::mem::swap(&mut node, &mut session.identity);
+        let is_free = session.identity.may_do_everything(users);
+        let checked = match is_free {
+            true => Ok(()),
+            false => check_user(session, command, arguments),
+        };
+        std::mem::swap(&mut node, &mut session.identity);
+        session.node = Some(node);
+        return checked;
+    }
+    match session.identity.may_do_everything(users) {
+        true => Ok(()),
+        false => check_user(session, command, arguments),
+    }
 }
 
 /// Whether the user of the connection may run a command with these arguments.

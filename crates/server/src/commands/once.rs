@@ -48,9 +48,8 @@ pub(super) fn once(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outco
         return Ok(Next::Apart);
     }
     // A name of a user has no zero byte.
-    let own = context.client.user();
-    let user = context.session.writes_for.as_deref().unwrap_or(&own);
-    let begun = match server.store.ask(&[user, b"\0", id].concat()) {
+    let user = context.client.user();
+    let begun = match server.store.ask(&[&user[..], b"\0", id].concat()) {
         Asked::New(begun) => begun,
         Asked::Runs => return Err(RUNS),
         Asked::Answered(answer) => {

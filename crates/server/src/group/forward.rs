@@ -5,9 +5,10 @@
 //! on whole replies of the leader and nothing else. If a reply does not come, the write may have
 //! happened: the client gets `TRYAGAIN`, and its connection ends, as at a leader that steps down.
 //!
-//! The client's rights were checked here. At the leader this node is the user of `--forward-user`,
-//! and says with `CLIENT FORWARDED` for whom it writes: ids of `ONCE` are that user's, and the leader
-//! sends such a command on to nobody else.
+//! The client's rights are checked here, and at the leader again, where also what a `TXN` or a `ONCE`
+//! carries out is checked: this node is the user of `--forward-user` there, and says with `CLIENT
+//! FORWARDED` whose the next commands are. Ids of `ONCE` are that user's, too. The leader sends such a
+//! command on to nobody else.
 
 use super::{Group, host_and_port};
 use crate::commands::Command;

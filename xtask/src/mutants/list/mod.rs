@@ -6,6 +6,7 @@
 
 mod check;
 mod group;
+mod group_clients;
 mod group_real;
 mod histories;
 mod index_art;
@@ -93,6 +94,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
     let parts = [
         check::MUTANTS,
         group::MUTANTS,
+        group_clients::MUTANTS,
         group_real::MUTANTS,
         histories::MUTANTS,
         index_art::MUTANTS,
