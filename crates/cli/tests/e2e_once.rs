@@ -94,8 +94,14 @@ fn what_makes_no_sense_with_an_id_is_refused_and_not_remembered() {
             "once 1 txn if",
             "-ERR wrong number of arguments for 'txn' command\r\n",
         ),
-        ("once 1 txn get a b", "-ERR TXN: THEN expected, not 'get'\r\n"),
-        ("once 1", "-ERR wrong number of arguments for 'once' command\r\n"),
+        (
+            "once 1 txn get a b",
+            "-ERR TXN: THEN expected, not 'get'\r\n",
+        ),
+        (
+            "once 1",
+            "-ERR wrong number of arguments for 'once' command\r\n",
+        ),
     ] {
         assert_eq!(client.text(line), reply, "{line}");
     }
@@ -205,7 +211,9 @@ fn a_long_reply_is_not_kept_but_its_command_is_not_carried_out_again() {
     assert_eq!(client.call(&["set", "a", "new"]), b"+OK\r\n");
     let again = client.text("once 1 getdel a");
     assert!(
-        again.starts_with("-ERR the command with this id was carried out; its reply of 200011 bytes"),
+        again.starts_with(
+            "-ERR the command with this id was carried out; its reply of 200011 bytes"
+        ),
         "{again}"
     );
     assert_eq!(client.text("get a"), "$3\r\nnew\r\n");

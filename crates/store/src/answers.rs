@@ -5,9 +5,9 @@
 //! number and a number of bytes. Threads enter answers in another order than their versions, which
 //! makes no difference to what is left.
 
+use crate::Version;
 use crate::effects::record::Change;
 use crate::store::Store;
-use crate::Version;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tremula_sync::Mutex;
 

@@ -42,7 +42,14 @@ else:
 master = sentinel.master_for("main", socket_timeout=5)
 assert master.set("key", "before")
 replica = sentinel.slave_for("main", socket_timeout=5)
-eventually("a replica shows the key", lambda: replica.get("key") == b"before" or (_ for _ in ()).throw(redis.RedisError("not yet")))
+
+
+def shown():
+    if replica.get("key") != b"before":
+        raise redis.RedisError("not yet")
+
+
+eventually("a replica shows the key", shown)
 
 listener = redis.Redis(*replicas[0]).pubsub()
 listener.subscribe("+switch-master")

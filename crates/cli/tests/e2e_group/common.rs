@@ -37,7 +37,9 @@ fn users_and_settings_are_the_same_on_all_nodes_and_behind_a_failover() {
     });
     let users = cluster.text(old, "acl list");
     let check = |cluster: &Cluster, at: usize| {
-        eventually("the users are the same", || cluster.text(at, "acl list") == users);
+        eventually("the users are the same", || {
+            cluster.text(at, "acl list") == users
+        });
         shows(cluster, at, "config get maxmemory-policy", "allkeys-lru");
         shows(cluster, at, "config get notify-keyspace-events", "AKE");
         let mut alice = cluster.connect(at).expect("the node listens");
@@ -58,14 +60,22 @@ fn users_and_settings_are_the_same_on_all_nodes_and_behind_a_failover() {
         let refused = cluster.text(follower, line);
         assert!(refused.starts_with("-READONLY "), "{line}: {refused}");
     }
-    assert_eq!(cluster.text(follower, "config set maxmemory 800mb"), "+OK\r\n");
+    assert_eq!(
+        cluster.text(follower, "config set maxmemory 800mb"),
+        "+OK\r\n"
+    );
     cluster.nodes[old] = None;
     let new = cluster.leader();
     check(&cluster, new);
-    assert_eq!(cluster.text(new, "acl setuser carol on nopass +ping"), "+OK\r\n");
+    assert_eq!(
+        cluster.text(new, "acl setuser carol on nopass +ping"),
+        "+OK\r\n"
+    );
     let users = cluster.text(new, "acl list");
     cluster.start_again(old);
-    eventually("the users are the same", || cluster.text(old, "acl list") == users);
+    eventually("the users are the same", || {
+        cluster.text(old, "acl list") == users
+    });
     check_old(&cluster, old);
 }
 

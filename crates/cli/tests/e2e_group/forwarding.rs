@@ -25,14 +25,23 @@ fn a_follower_sends_writes_on_and_shows_them_when_it_answers() {
         ("set a 1", "+OK\r\n"),
         ("incr a", ":2\r\n"),
         ("get a", "$1\r\n2\r\n"),
-        ("incr a x", "-ERR wrong number of arguments for 'incr' command\r\n"),
-        ("incrby a x", "-ERR value is not an integer or out of range\r\n"),
+        (
+            "incr a x",
+            "-ERR wrong number of arguments for 'incr' command\r\n",
+        ),
+        (
+            "incrby a x",
+            "-ERR value is not an integer or out of range\r\n",
+        ),
         ("select 3", "+OK\r\n"),
         ("mset b 1 c 2", "+OK\r\n"),
         ("getdel b", "$1\r\n1\r\n"),
         ("getdel b", "$-1\r\n"),
         ("dbsize", ":1\r\n"),
-        ("txn if absent d then 3 set d 1 2 incr c", "*2\r\n:1\r\n*2\r\n+OK\r\n:3\r\n"),
+        (
+            "txn if absent d then 3 set d 1 2 incr c",
+            "*2\r\n:1\r\n*2\r\n+OK\r\n:3\r\n",
+        ),
         ("once 1 incr c", ":4\r\n"),
         ("once 1 incr c", ":4\r\n"),
         ("get c", "$1\r\n4\r\n"),
@@ -76,7 +85,12 @@ fn users_write_at_a_follower_what_they_may() {
     let password = folder.path().join("password");
     fs::write(&password, "between nodes\n").expect("a file");
     let password = password.to_str().expect("text");
-    let user = ["--forward-user", "node", "--forward-password-file", password];
+    let user = [
+        "--forward-user",
+        "node",
+        "--forward-password-file",
+        password,
+    ];
     let cluster = Cluster::with(1, 2, &[FORWARD, &user].concat());
     let leader = cluster.leader();
     let follower = 1 - leader;
@@ -90,14 +104,24 @@ fn users_write_at_a_follower_what_they_may() {
     ] {
         assert_eq!(cluster.text(leader, line), "+OK\r\n", "{line}");
     }
-    let words = ["acl", "setuser", "node", "on", ">between nodes", "+@all", "~*"];
+    let rights = ["+client|forwarded", "+client|lastseq", "+select", "+hello"];
+    let words = [
+        &["acl", "setuser", "node", "on", ">between nodes"][..],
+        &rights,
+    ]
+    .concat();
     assert_eq!(cluster.ask(leader, &words).expect("a reply"), b"+OK\r\n");
     has_way(&cluster, follower);
     let mut client = cluster.connect(follower).expect("the node listens");
     assert_eq!(client.text("auth app secret"), "+OK\r\n");
     assert_eq!(client.text("set app:1 x"), "+OK\r\n");
     // Also what is in a command that is sent on.
-    for line in ["set closed x", "del app:1", "once 1 del app:1", "once 1 set closed x"] {
+    for line in [
+        "set closed x",
+        "del app:1",
+        "once 1 del app:1",
+        "once 1 set closed x",
+    ] {
         let refused = client.text(line);
         assert!(refused.starts_with("-NOPERM "), "{line}: {refused}");
     }
@@ -110,6 +134,12 @@ fn users_write_at_a_follower_what_they_may() {
     assert_eq!(client.text("once 1 incr app:2"), ":2\r\n");
     assert_eq!(client.text("auth app secret"), "+OK\r\n");
     assert_eq!(client.text("once 1 incr app:2"), ":1\r\n");
+    // A user that is removed has no way any more.
+    assert_eq!(cluster.text(leader, "acl deluser app"), ":1\r\n");
+    eventually("the connection of the removed user ends", || {
+        client.send(&encode(&["incr", "app:2"]));
+        client.reply_or_end().is_none()
+    });
 }
 
 /// Fails if a write is acknowledged that the leader has not answered.

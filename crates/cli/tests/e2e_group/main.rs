@@ -284,8 +284,14 @@ fn a_retry_at_the_next_leader_gets_the_first_answer() {
     let old = cluster.leader();
     for (line, reply) in [
         ("once 1 incr counter", ":1\r\n"),
-        ("once 2 incrby counter x", "-ERR value is not an integer or out of range\r\n"),
-        ("once 3 txn then 2 incr counter 3 set other 1", "*2\r\n:1\r\n*2\r\n:2\r\n+OK\r\n"),
+        (
+            "once 2 incrby counter x",
+            "-ERR value is not an integer or out of range\r\n",
+        ),
+        (
+            "once 3 txn then 2 incr counter 3 set other 1",
+            "*2\r\n:1\r\n*2\r\n:2\r\n+OK\r\n",
+        ),
     ] {
         for _ in 0..2 {
             assert_eq!(cluster.text(old, line), reply, "{line}");
@@ -296,10 +302,17 @@ fn a_retry_at_the_next_leader_gets_the_first_answer() {
     assert_ne!(new, old);
     assert_eq!(cluster.text(new, "del other"), ":1\r\n");
     assert_eq!(cluster.text(new, "once 1 incr counter"), ":1\r\n");
-    assert!(cluster.text(new, "once 2 incrby counter 5").starts_with("-ERR value"));
+    assert!(
+        cluster
+            .text(new, "once 2 incrby counter 5")
+            .starts_with("-ERR value")
+    );
     let reply = cluster.text(new, "once 3 txn then 2 incr counter 3 set other 1");
     assert_eq!(reply, "*2\r\n:1\r\n*2\r\n:2\r\n+OK\r\n");
-    assert_eq!(cluster.text(new, "mget counter other"), "*2\r\n$1\r\n2\r\n$-1\r\n");
+    assert_eq!(
+        cluster.text(new, "mget counter other"),
+        "*2\r\n$1\r\n2\r\n$-1\r\n"
+    );
     let follower = (0..3).find(|at| *at != old && *at != new).expect("a node");
     let refused = cluster.text(follower, "once 1 incr counter");
     assert!(refused.starts_with("-READONLY "), "{refused}");

@@ -80,7 +80,10 @@ fn every_node_names_the_leader_and_the_others_and_tells_of_the_next_one() {
         let sentinels = described(&ask("sentinel sentinels main"));
         assert_eq!(ports(sentinels), others(at, &cluster));
         assert!(ask("sentinel ckquorum main").starts_with(b"+OK 3 usable Sentinels."));
-        assert_eq!(ask("sentinel master other"), b"-ERR No such master with that name\r\n");
+        assert_eq!(
+            ask("sentinel master other"),
+            b"-ERR No such master with that name\r\n"
+        );
     }
     let [one, two] = [1, 2].map(|more| (old + more) % 3);
     let mut listeners = [
@@ -104,7 +107,9 @@ fn every_node_names_the_leader_and_the_others_and_tells_of_the_next_one() {
     eventually("the killed node counts as away", || {
         let words = ["sentinel", "replicas", "main"];
         let replicas = described(&cluster.ask(new, &words).expect("a reply"));
-        let away = replicas.iter().find(|node| node["port"] == port(old, &cluster));
+        let away = replicas
+            .iter()
+            .find(|node| node["port"] == port(old, &cluster));
         away.is_some_and(|node| node["flags"].contains("s_down"))
     });
 }

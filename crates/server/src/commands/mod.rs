@@ -164,14 +164,6 @@ pub(crate) struct Context<'a> {
 }
 
 impl Session {
-    /// Why a command does not run here: what another node has sent goes no further.
-    fn or_forwarded(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Elsewhere(text) if self.node.is_some() => Failure::Owned(text),
-            failure => failure,
-        }
-    }
-
     /// Whether it may take long to drop this.
     pub(crate) fn holds_much(&self) -> bool {
         let subscriptions = self.subscriptions.as_ref();
@@ -322,6 +314,7 @@ impl Lent<'_> {
 pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     lent.reply.begin();
     let mut found = admitted(lent, arguments);
+    // Not in a transaction, which is refused then.
     if let Err(Failure::Elsewhere(_)) = &found
         && lent.session.transaction.is_none()
     {
@@ -546,9 +539,16 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
     let command = find(arguments)?;
     check_rights(lent, command, arguments)?;
     lent.server.denied.check(command)?;
+    let mut admitted = Ok(command);
     if let Some(group) = &lent.server.group {
-        let admitted = group.admit(command);
-        admitted.map_err(|failure| lent.session.or_forwarded(failure))?;
+        match group.admit(command) {
+            Ok(()) => (),
+            // What another node has sent goes no further.
+            Err(Failure::Elsewhere(text)) if lent.session.node.is_none() => {
+                admitted = Err(Failure::Elsewhere(text));
+            }
+            Err(failure) => return Err(failure),
+        }
         lent.session.shows_keys |= Group::shows(command);
     }
     if lent.session.watches.is_some() {
@@ -556,7 +556,7 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
     } else if let Some(subscriptions) = &lent.session.subscriptions {
         channels::check(subscriptions, lent.reply.protocol, command)?;
     }
-    Ok(command)
+    admitted
 }
 
 /// Whether the client may run a command with these arguments.

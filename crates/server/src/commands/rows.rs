@@ -9,8 +9,8 @@ use super::reach::{
 use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
-    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, once, operate, ordered, persist,
-    ranges, scan, sentinel, slowlog, strings, transaction, txn,
+    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, once, operate, ordered,
+    persist, ranges, scan, sentinel, slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];

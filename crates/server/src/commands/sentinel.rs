@@ -88,15 +88,22 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         "SENTINEL SLAVES group",
         "As `SENTINEL REPLICAS`",
     ),
-    Command::new("help", 2, describe::help, ANY_TIME, CONNECTION, NOTHING_OF_USERS)
-        .full_name("sentinel|help")
-        .docs(
-            "server",
-            "6.2.0",
-            NOTHING,
-            "SENTINEL HELP",
-            "What the subcommands do",
-        ),
+    Command::new(
+        "help",
+        2,
+        describe::help,
+        ANY_TIME,
+        CONNECTION,
+        NOTHING_OF_USERS,
+    )
+    .full_name("sentinel|help")
+    .docs(
+        "server",
+        "6.2.0",
+        NOTHING,
+        "SENTINEL HELP",
+        "What the subcommands do",
+    ),
 ];
 
 fn group<'s>(context: &Context<'s>) -> Result<&'s Group, Failure> {
@@ -178,7 +185,10 @@ fn describe_master(group: &Group) -> Fields {
         ("role-reported-time", "0".to_owned()),
         ("config-epoch", report.epoch.get().to_string()),
         ("num-slaves", others(&|node| node.address != leader)),
-        ("num-other-sentinels", others(&|node| node.name != group.node)),
+        (
+            "num-other-sentinels",
+            others(&|node| node.name != group.node),
+        ),
         // Any node that has read to the log's end may claim; a majority has to keep the log.
         ("quorum", "1".to_owned()),
         ("failover-timeout", "10000".to_owned()),
@@ -274,7 +284,10 @@ fn sentinels(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     let group = named(context, arguments)?;
     let epoch = group.report().epoch.get().to_string();
     let nodes = group.nodes();
-    let nodes: Vec<_> = nodes.iter().filter(|node| node.name != group.node).collect();
+    let nodes: Vec<_> = nodes
+        .iter()
+        .filter(|node| node.name != group.node)
+        .collect();
     context.reply.array(nodes.len());
     for node in nodes {
         let flags = match node.is_away() {

@@ -231,7 +231,9 @@ impl Group {
             return Err(refused(text.to_owned()));
         };
         let not_open = |why: &dyn std::fmt::Display| {
-            Unanswered::Refused(format!("TRYAGAIN the leader {leader} takes nothing from this node: {why}"))
+            Unanswered::Refused(format!(
+                "TRYAGAIN the leader {leader} takes nothing from this node: {why}"
+            ))
         };
         let open = timeout(BEGIN, forward.open(&leader, write)).await;
         let mut link = open

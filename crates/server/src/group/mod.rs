@@ -30,9 +30,9 @@ use common::Changes;
 pub(crate) use common::{Change, is_common};
 use forward::Forward;
 pub(crate) use forward::{MOST_BYTES as MOST_FORWARDED, Unanswered, Write, request as forwarded};
-pub(crate) use nodes::{Seen, announce};
-use nodes::Nodes;
 pub(crate) use node::{Running, keep, start_again};
+use nodes::Nodes;
+pub(crate) use nodes::{Seen, announce};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -83,7 +83,9 @@ impl Group {
             return Ok(());
         }
         match self.admit_access(writes) {
-            Err(Failure::Owned(text)) if text.starts_with(b"READONLY") && self.forwards(command) => {
+            Err(Failure::Owned(text))
+                if text.starts_with(b"READONLY") && self.forwards(command) =>
+            {
                 Err(Failure::Elsewhere(text))
             }
             admitted => admitted,

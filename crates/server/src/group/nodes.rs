@@ -45,7 +45,10 @@ impl Seen {
 pub(super) struct Nodes(Mutex<BTreeMap<String, (String, Instant)>>);
 
 impl Nodes {
-    #[cfg_attr(not(feature = "jetstream"), allow(dead_code, reason = "nobody is heard"))]
+    #[cfg_attr(
+        not(feature = "jetstream"),
+        allow(dead_code, reason = "nobody is heard")
+    )]
     pub(super) fn heard(&self, name: &str, address: &str) {
         let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         nodes.retain(|_, (_, at)| at.elapsed() < FORGOTTEN);

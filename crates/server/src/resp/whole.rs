@@ -88,7 +88,11 @@ mod tests {
         ] {
             let bytes = format!("{reply}+NEXT");
             for end in 0..reply.len() {
-                assert_eq!(end_of(&bytes.as_bytes()[..end]), Ok(None), "{reply:?} {end}");
+                assert_eq!(
+                    end_of(&bytes.as_bytes()[..end]),
+                    Ok(None),
+                    "{reply:?} {end}"
+                );
             }
             assert_eq!(end_of(bytes.as_bytes()), Ok(Some(reply.len())), "{reply:?}");
         }

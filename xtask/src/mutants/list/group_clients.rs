@@ -2,7 +2,16 @@
 //! followers, users.
 
 use super::server_watch::over_socket;
-use super::{Checker, Mutant};
+use super::{Checker, Mutant, Target};
+use crate::flavour::Flavour;
+
+/// Answers and their steps in a log.
+const STEPS: Checker = Checker {
+    flavour: Flavour::Plain,
+    package: "tremula-store",
+    target: Target::Test("answers"),
+    filter: "an_answer_is_in_the_log_with_its_step",
+};
 
 /// Commands with ids that come twice, on one server.
 const TWICE: Checker = over_socket("e2e_once", "a_command_that_comes_again");
@@ -69,6 +78,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        let kept = store.notes.all();",
         why: "Behind a snapshot, a restart has forgotten what was carried out.",
         checker: RESTARTS,
+        hangs: false,
+    },
+    Mutant {
+        name: "once_answers_apart_from_the_step",
+        file: "crates/store/src/effects/mod.rs",
+        original: "            gathered.expected = changes.max(1) + gathered.own;",
+        replacement: "            gathered.expected = changes.max(1);",
+        why: "A crash may leave what a command has done, and not that it was done.",
+        checker: STEPS,
         hangs: false,
     },
     Mutant {
