@@ -7,7 +7,6 @@
 
 use crate::Version;
 use crate::effects::record::Change;
-use crate::store::Store;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tremula_sync::Mutex;
 
@@ -29,9 +28,12 @@ pub(crate) struct Answers {
     inner: Mutex<Inner>,
 }
 
+/// An answer, with the version of the record that has it.
+type Answer = (Version, Box<[u8]>);
+
 #[derive(Default)]
 struct Inner {
-    answers: HashMap<Box<[u8]>, (Version, Box<[u8]>)>,
+    answers: HashMap<Box<[u8]>, Answer>,
     /// The ids by the versions of their answers.
     order: BTreeMap<Version, Box<[u8]>>,
     /// Of ids and answers.
@@ -114,31 +116,10 @@ impl Answers {
     }
 }
 
-/// Commands with ids.
-impl Store {
-    /// What is known of the command with this id; if it is new, the right to carry it out. O(1) on
-    /// average.
-    ///
-    /// The answer of a command may not be shown before the log has it: it is behind
-    /// [`last_effect`](Self::last_effect) then.
-    ///
-    /// ```
-    /// use tremula_store::{Asked, Engine, Hold, Key, Store, StoreConfig, Value};
-    ///
-    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
-    /// let key = Key::from(&b"tree"[..]);
-    /// let Asked::New(begun) = store.ask(b"id-1") else { panic!("nobody has used it") };
-    /// store.hold(&[Hold::key(0, key.clone())], 1, |databases| {
-    ///     databases.will_answer();
-    ///     let value = Value::from(&b"aspen"[..]);
-    ///     let _ = databases.commit(|effects| databases.database(0).insert(effects, key, value));
-    ///     databases.answer(&begun, b"done");
-    /// })?;
-    /// assert!(matches!(store.ask(b"id-1"), Asked::Answered(answer) if *answer == *b"done"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn ask(&self, id: &[u8]) -> Asked<'_> {
-        let mut inner = self.answers.inner.lock();
+impl Answers {
+    /// What is known of the command with this id; if it is new, the right to carry it out.
+    pub(crate) fn ask(&self, id: &[u8]) -> Asked<'_> {
+        let mut inner = self.inner.lock();
         if let Some((_, answer)) = inner.answers.get(id) {
             return Asked::Answered(answer.clone());
         }
@@ -146,15 +127,14 @@ impl Store {
             return Asked::Runs;
         }
         Asked::New(Begun {
-            answers: &self.answers,
+            answers: self,
             id: id.into(),
         })
     }
 
-    /// How many answers are kept, and the bytes of them and of their ids.
-    #[must_use]
-    pub fn kept_answers(&self) -> (usize, usize) {
-        let inner = self.answers.inner.lock();
+    /// How many there are, and the bytes of them and of their ids.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let inner = self.inner.lock();
         (inner.answers.len(), inner.bytes)
     }
 }

@@ -3,12 +3,13 @@
 //! and is no key.
 
 use crate::Version;
-use crate::effects::Unlogged;
 use crate::effects::record::Change;
-use crate::store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A note: its name, and its text, which is empty if the note was removed.
+pub type Note = (Box<[u8]>, Box<[u8]>);
 
 /// All notes of a store.
 #[derive(Default)]
@@ -18,10 +19,13 @@ pub(crate) struct Notes {
     has_new: AtomicBool,
 }
 
+/// A text, with the version of the record that has it.
+type Kept = (Version, Box<[u8]>);
+
 #[derive(Default)]
 struct Inner {
-    texts: BTreeMap<Box<[u8]>, (Version, Box<[u8]>)>,
-    /// The names of those that have come from the log, and were not [taken](Store::new_notes).
+    texts: BTreeMap<Box<[u8]>, Kept>,
+    /// The names of those that have come from the log, and were not [taken](Notes::take_new).
     new: BTreeSet<Box<[u8]>>,
 }
 
@@ -53,49 +57,27 @@ impl Notes {
     }
 }
 
-/// Notes.
-impl Store {
-    /// Gives a note this text; an empty one removes it. O(log n).
-    ///
-    /// ```
-    /// use tremula_store::{Engine, Store, StoreConfig};
-    ///
-    /// let store = Store::new(&StoreConfig::new(Engine::Aspen))?;
-    /// store.note(b"user alice", b"on +@all")?;
-    /// assert_eq!(store.noted(b"user alice").as_deref(), Some(&b"on +@all"[..]));
-    /// store.note(b"user alice", b"")?;
-    /// assert_eq!(store.noted(b"user alice"), None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Unlogged`] if the log takes nothing more. Then nothing has changed.
-    pub fn note(&self, name: &[u8], text: &[u8]) -> Result<(), Unlogged> {
-        self.commit(|effects| {
-            let mut inner = self.notes.inner.lock();
-            let version = effects.note_down(name, text);
-            inner.set(name, version, text);
-        })
+impl Notes {
+    /// Gives a note this text, with the version that `number` returns under the lock.
+    pub(crate) fn set(&self, name: &[u8], text: &[u8], number: impl FnOnce() -> Version) {
+        let mut inner = self.inner.lock();
+        let version = number();
+        inner.set(name, version, text);
     }
 
-    /// The text of a note, if there is one with this name.
-    #[must_use]
-    pub fn noted(&self, name: &[u8]) -> Option<Box<[u8]>> {
-        let inner = self.notes.inner.lock();
+    /// The text of a note.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<Box<[u8]>> {
+        let inner = self.inner.lock();
         inner.texts.get(name).map(|(_, text)| text.clone())
     }
 
-    /// The notes that have come from the log or a snapshot since the last call: names, and texts,
-    /// which are empty where a note was removed. To be called by the thread that [applies] them.
-    ///
-    /// [applies]: Self::apply
-    pub fn new_notes(&self) -> Vec<(Box<[u8]>, Box<[u8]>)> {
-        if !self.notes.has_new.load(Relaxed) {
+    /// Those that have come from the log, once.
+    pub(crate) fn take_new(&self) -> Vec<Note> {
+        if !self.has_new.load(Relaxed) {
             return Vec::new();
         }
-        let mut inner = self.notes.inner.lock();
-        self.notes.has_new.store(false, Relaxed);
+        let mut inner = self.inner.lock();
+        self.has_new.store(false, Relaxed);
         let new = std::mem::take(&mut inner.new).into_iter();
         let texts = &inner.texts;
         let notes = new.map(|name| {

@@ -1,10 +1,10 @@
 //! Clients of a group, and what they are answered: one history, which one order has to explain.
 //!
 //! A write without an answer, or with `TRYAGAIN`, may have happened at any later time, or never. A
-//! write that was refused with `READONLY` has not happened. Every other client gives its writes ids,
-//! and sends those without an answer again, to the next leader, until it gets one: they happen once. So a write that was acknowledged and
-//! is lost, one that is there twice, and two leaders that answer differently leave no order. What
-//! followers show is watched by itself.
+//! write that was refused with `READONLY` has not happened. Every other client gives its writes
+//! ids, and sends those without an answer again, to the next leader, until it gets one: they happen
+//! once. So a write that was acknowledged and is lost, one that is there twice, and two leaders
+//! that answer differently leave no order. What followers show is watched by itself.
 
 use crate::cluster::View;
 use crate::support::resp::{Connection, bulk, elements, encode};
@@ -165,7 +165,7 @@ impl<'c> Round<'c> {
                 next_value += 1;
                 let value = (client as i64) << 32 | next_value;
                 let op = operation(&mut random, value);
-                let has_id = client % 2 == 0 && !Model.only_reads(&op, None);
+                let has_id = client.is_multiple_of(2) && !Model.only_reads(&op, None);
                 Sent {
                     op,
                     called: self.stamp(),

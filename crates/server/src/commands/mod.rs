@@ -116,8 +116,8 @@ pub(crate) struct Session {
     pub(crate) durability: Option<Durability>,
     /// Whether its replies may show keys, in a group of nodes.
     pub(crate) shows_keys: bool,
-    /// Who the client is itself, if it is another node of the group that writes for a user. Then
-    /// the identity is that user's.
+    /// The node's own identity, if the client is another node of the group that writes for a user.
+    /// Then `identity` is that user's.
     pub(crate) node: Option<Identity>,
 }
 

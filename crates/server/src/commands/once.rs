@@ -2,7 +2,7 @@
 //!
 //! A client that gets no answer cannot know whether its command was carried out. With an id it may
 //! send it again, also to the next leader of a group: the first answer is a part of the step that
-//! the command is, in the log too, and whoever sends the id again gets that answer.
+//! the command is, in the log too, and a client that sends the id again gets that answer.
 //!
 //! The commands are those that `EXEC` runs, as far as they change keys, and `TXN` for several of
 //! them. Ids of different users are apart, so nobody gets an answer that is another user's.

@@ -44,7 +44,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         "2.8.4",
         NOTHING,
         "SENTINEL GET-MASTER-ADDR-BY-NAME group",
-        "Host and port of the group's leader; nothing while there is none",
+        "Host and port of the group's leader; nothing while no node leads",
     ),
     sub("master", "sentinel|master", 3, master).docs(
         "server",

@@ -1,14 +1,15 @@
 //! Writes that a follower sends on to the leader, whose reply the client gets.
 //!
 //! A connection to the leader carries one command at a time, so that its reply is known to be that
-//! command's. The leader answers what the group has confirmed and nothing else, and this node passes
-//! on whole replies of the leader and nothing else. If a reply does not come, the write may have
-//! happened: the client gets `TRYAGAIN`, and its connection ends, as at a leader that steps down.
+//! command's. The leader answers what the group has confirmed and nothing else, and this node
+//! passes on whole replies of the leader and nothing else. If a reply does not come, the write may
+//! have happened: the client gets `TRYAGAIN`, and its connection ends, as at a leader that steps
+//! down.
 //!
-//! The client's rights are checked here, and at the leader again, where also what a `TXN` or a `ONCE`
-//! carries out is checked: this node is the user of `--forward-user` there, and says with `CLIENT
-//! FORWARDED` whose the next commands are. Ids of `ONCE` are that user's, too. The leader sends such a
-//! command on to nobody else.
+//! The client's rights are checked here, and at the leader again, where also what a `TXN` or a
+//! `ONCE` carries out is checked: this node is the user of `--forward-user` there, and says with
+//! `CLIENT FORWARDED` whose the next commands are. Ids of `ONCE` are that user's, too. The leader
+//! sends such a command on to nobody else.
 
 use super::{Group, host_and_port};
 use crate::commands::Command;
@@ -39,7 +40,7 @@ const SHOWN: Duration = Duration::from_secs(1);
 
 /// The way to the leader.
 pub(super) struct Forward {
-    /// Who this node is there.
+    /// The user that this node is there, and his password.
     login: Option<(String, Vec<u8>)>,
     permits: Semaphore,
     idle: Mutex<Vec<Link>>,

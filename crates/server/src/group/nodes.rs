@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-/// Tells listeners of each new leader, for as long as the server runs.
+/// Sends the address of each new leader to listeners, for as long as the server runs.
 pub(crate) async fn announce(server: &Shared) {
     let Some(group) = &server.group else {
         return std::future::pending().await;

@@ -15,9 +15,9 @@
 //! effects of tables, each with its length before it. Those of kind 2 are to be applied in the
 //! file's order and before all that comes behind them: tables with their options, and parts of the
 //! rows of one key. Those of kind 3 are the rows of keys, in any order, each with the time of its
-//! key behind it, if it has one. The body of kind 4 are records of mailboxes, likewise in order. The
-//! body of kind 7 are answers and notes, each with its length before it: its version, and its record
-//! as the log has it. A file without its last block was not finished.
+//! key behind it, if it has one. The body of kind 4 are records of mailboxes, likewise in order.
+//! The body of kind 7 are answers and notes, each with its length before it: its version, and its
+//! record as the log has it. A file without its last block was not finished.
 //!
 //! This version writes kinds 6, 2, 3, 4 and 7, and reads all. Version 1 had no tables and no
 //! mailboxes, and version 2 no keys that expire. Version 3 had them in blocks of kind 5, which has
