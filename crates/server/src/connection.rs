@@ -4,6 +4,7 @@
 //! one write. While a client does not read its replies, the server does not read its commands
 //! either. So the limits bound the memory that a client can make the server hold.
 
+mod forward;
 mod handshake;
 mod receive;
 mod round;
@@ -124,6 +125,8 @@ enum Pause {
     Wait(Waiting),
     /// A command is answered when what was written is on the disk.
     Durable(Awaited),
+    /// The leader of the group answers a request.
+    Forward(Vec<u8>),
     /// The connection ends.
     Close,
 }
@@ -274,6 +277,7 @@ impl Connection {
                     // In a box too.
                     Pause::Receive(receive) => Box::pin(self.receive(receive)).await?,
                     Pause::Wait(waiting) => Box::pin(self.wait_out(waiting)).await?,
+                    Pause::Forward(request) => Box::pin(self.forward(request)).await?,
                     Pause::Durable(awaited) => Box::pin(self.await_durable(awaited)).await?,
                     Pause::Close => {
                         self.close().await?;
@@ -602,6 +606,7 @@ impl Connection {
             match next {
                 Next::Receive(receive) => break Pause::Receive(receive),
                 Next::Wait(waiting) => break Pause::Wait(waiting),
+                Next::Forward(request) => break Pause::Forward(request),
                 Next::Durable(awaited) => break Pause::Durable(awaited),
                 Next::Close => break Pause::Close,
                 Next::Slow(wait) => break Pause::Slow(wait),

@@ -46,7 +46,7 @@ use tremula_sync::counting_allocator::pass_on;
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// The id of no client.
-const NO_CLIENT: u64 = 0;
+pub(crate) const NO_CLIENT: u64 = 0;
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -187,6 +187,7 @@ impl Server {
                 () = memory::keep_tidy(&shared, true) => (),
                 () = persist::keep(&shared) => (),
                 () = group::keep(&shared) => (),
+                () = group::announce(&shared) => (),
                 () = stop => (),
                 () = shared.stop.notified() => (),
             }
@@ -258,7 +259,9 @@ impl Server {
 
 /// Reads the files of users and of TLS again, and says so in the log.
 fn read_again(shared: &Shared) {
-    if shared.users.have_files() {
+    if shared.group.is_some() {
+        // The users are in the log.
+    } else if shared.users.have_files() {
         match commands::reload(shared, NO_CLIENT) {
             Ok(_) => tracing::warn!("SIGHUP: the users are read again"),
             Err(error) => tracing::warn!("SIGHUP: the users stay: {error}"),

@@ -1,6 +1,7 @@
 //! The databases as an operation reaches them: freely, or in a step that holds parts of them.
 
 use crate::access::Holding;
+use crate::answers::{Answers, Begun};
 use crate::database::Database;
 use crate::effects::{Effects, Journal, Unlogged};
 use crate::keyspace::Keyspace;
@@ -18,6 +19,7 @@ pub struct Databases<'a> {
     pub(crate) journal: Option<&'a Journal>,
     pub(crate) step: Option<&'a dyn Running>,
     pub(crate) notices: &'a Notices,
+    pub(crate) answers: &'a Answers,
     pub(crate) cause: Cause,
 }
 
@@ -27,6 +29,7 @@ pub(crate) trait Running {
     fn note(&self, write: &mut dyn FnMut(&mut Effects<'_>));
     fn evicted(&self, evicted: Evicted);
     fn expect(&self, changes: usize);
+    fn expect_own(&self, changes: usize);
 }
 
 /// In the place of a database of which a step holds nothing.
@@ -129,6 +132,26 @@ impl<'a> Databases<'a> {
         if let Some(step) = self.step {
             step.expect(changes);
         }
+    }
+
+    /// In a step that has changed nothing yet: it will [answer](Self::answer) a command with an id.
+    pub fn will_answer(&self) {
+        if let Some(step) = self.step {
+            step.expect_own(1);
+        }
+    }
+
+    /// Remembers what a command with an id is answered: in a step, as a part of it, also in the
+    /// log. To be called behind all that the command has done. O(bytes) on average.
+    pub fn answer(&self, begun: &Begun<'_>, answer: &[u8]) {
+        self.commit_anyway(|effects| {
+            if effects.are_logged() {
+                let version = effects.answer(begun.id(), answer);
+                self.answers.enter(begun.id(), version, answer);
+            } else {
+                self.answers.enter_unlogged(begun.id(), answer);
+            }
+        });
     }
 
     /// Takes note of values that the cache has evicted. Returns those whose keys can be removed

@@ -99,6 +99,10 @@ impl Running for Held<'_, '_> {
         self.effects.borrow_mut().expect(changes);
     }
 
+    fn expect_own(&self, changes: usize) {
+        self.effects.borrow_mut().expect_own(changes);
+    }
+
     fn evicted(&self, evicted: Evicted) {
         self.evicted.borrow_mut().extend(evicted);
     }

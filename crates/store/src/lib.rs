@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answers;
 mod cursors;
 mod database;
 mod databases;
@@ -13,11 +14,13 @@ mod eviction;
 mod expiry;
 mod follow;
 mod held;
+mod kept;
 mod kept_mail;
 mod keyspace;
 pub mod local;
 mod mailboxes;
 mod moving;
+mod notes;
 mod notices;
 mod past;
 mod recover;
@@ -31,6 +34,7 @@ mod value_cache;
 mod values;
 mod version;
 
+pub use answers::{Asked, Begun, MOST_ANSWER_BYTES, MOST_ANSWERS, MOST_ID_BYTES, OVER_ALL_BYTES};
 pub use cursors::{CursorQuotas, Cursors, MAX_CURSOR_BYTES, MAX_CURSORS, Position};
 pub use database::Database;
 pub use databases::Databases;
@@ -52,6 +56,7 @@ pub use keyspace::{
 };
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, NotSent, Post};
 pub use moving::{Moved, Place, Way};
+pub use notes::Note;
 pub use notices::{Cause, Happening, Listener, Notice};
 pub use past::{Past, PastError, PastRange, PastReader};
 pub use recover::{Progress, Recovered};

@@ -1,5 +1,6 @@
 //! Everything that a server stores.
 
+use crate::answers::Answers;
 use crate::cursors::{CursorQuotas, Cursors};
 use crate::database::{Database, Kept};
 use crate::databases::Databases;
@@ -9,6 +10,7 @@ use crate::engines::{CannotLog, UnfitEngine};
 use crate::eviction::{EvictionSettings, Evictor, Policy};
 use crate::keyspace::Keyspace;
 use crate::mailboxes::{Lease, MailboxQuotas, Mailboxes};
+use crate::notes::Notes;
 use crate::notices::{Cause, Listener, Notices};
 use crate::snapshots::Snapshots;
 use crate::table_owner::TableOwner;
@@ -131,6 +133,8 @@ pub struct Store {
     evictor: Evictor,
     expired_table_keys: AtomicU64,
     notices: Notices,
+    pub(crate) answers: Answers,
+    pub(crate) notes: Notes,
     pub(crate) journal: Option<Arc<Journal>>,
     /// The first record of its log that is about it: before that it was empty.
     pub(crate) origin: Sequence,
@@ -160,6 +164,8 @@ impl Store {
             evictor: Evictor::new(config.eviction.as_ref().unwrap_or(&EvictionSettings::NONE)),
             expired_table_keys: AtomicU64::new(0),
             notices: Notices::default(),
+            answers: Answers::default(),
+            notes: Notes::default(),
             journal: None,
             origin: Sequence::FIRST,
         })
@@ -178,6 +184,7 @@ impl Store {
             journal: self.journal.as_deref(),
             step: None,
             notices: &self.notices,
+            answers: &self.answers,
             cause: Cause::Caller(""),
         }
     }

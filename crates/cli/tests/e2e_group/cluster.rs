@@ -316,6 +316,13 @@ impl Cluster {
         connection.reply_or_end()
     }
 
+    /// A reply as text; empty if the node does not answer.
+    pub(crate) fn text(&self, at: usize, line: &str) -> String {
+        let words: Vec<_> = line.split(' ').collect();
+        let reply = self.ask(at, &words).unwrap_or_default();
+        String::from_utf8(reply).expect("text")
+    }
+
     /// A figure of replication of a node; `None` if it is not there, or starts again meanwhile.
     pub(crate) fn figure(&self, at: usize, name: &str) -> Option<String> {
         let text = String::from_utf8(bulk(&self.ask(at, &["info", "replication"])?));

@@ -1,9 +1,10 @@
 //! Clients of a group, and what they are answered: one history, which one order has to explain.
 //!
 //! A write without an answer, or with `TRYAGAIN`, may have happened at any later time, or never. A
-//! write that was refused with `READONLY` has not happened. So a write that was acknowledged and
-//! is lost, one that is there twice, and two leaders that answer differently leave no order. What
-//! followers show is watched by itself.
+//! write that was refused with `READONLY` has not happened. Every other client gives its writes
+//! ids, and sends those without an answer again, to the next leader, until it gets one: they happen
+//! once. So a write that was acknowledged and is lost, one that is there twice, and two leaders
+//! that answer differently leave no order. What followers show is watched by itself.
 
 use crate::cluster::View;
 use crate::support::resp::{Connection, bulk, elements, encode};
@@ -97,6 +98,15 @@ impl Specification for Model {
     }
 }
 
+/// A call that is sent, once or again.
+struct Sent {
+    op: Op,
+    called: u64,
+    /// With an id it is sent until it is answered.
+    id: Option<String>,
+    is_again: bool,
+}
+
 /// What is known of a call.
 enum Called {
     Answered(Answer),
@@ -143,6 +153,7 @@ impl<'c> Round<'c> {
         let mut at = random.random_range(0..self.cluster.addresses.len());
         let mut connection = None;
         let mut next_value = 0;
+        let mut unanswered: Option<Sent> = None;
         while !self.is_over.load(SeqCst) {
             std::thread::sleep(Duration::from_millis(random.random_range(0..PAUSE)));
             let Some(open) = &mut connection else {
@@ -150,25 +161,39 @@ impl<'c> Round<'c> {
                 connection = self.leader(at);
                 continue;
             };
-            next_value += 1;
-            let value = (client as i64) << 32 | next_value;
-            let op = operation(&mut random, value);
-            let called = self.stamp();
-            match self.call(open, op) {
+            let sent = unanswered.take().unwrap_or_else(|| {
+                next_value += 1;
+                let value = (client as i64) << 32 | next_value;
+                let op = operation(&mut random, value);
+                let has_id = client.is_multiple_of(2) && !Model.only_reads(&op, None);
+                Sent {
+                    op,
+                    called: self.stamp(),
+                    id: has_id.then(|| format!("{}:{value}", self.number)),
+                    is_again: false,
+                }
+            });
+            let (op, called) = (sent.op, sent.called);
+            match self.call(open, op, sent.id.as_deref()) {
                 Called::Answered(answer) => {
                     let until = self.stamp();
                     events.push(Event::returned(thread, called..=until, op, answer));
                 }
-                Called::Refused => connection = None,
-                Called::Unknown => {
+                // An earlier copy may have happened.
+                Called::Refused if !sent.is_again => connection = None,
+                Called::Refused | Called::Unknown => {
                     connection = None;
-                    if !Model.only_reads(&op, None) {
+                    if sent.id.is_some() {
+                        let is_again = true;
+                        unanswered = Some(Sent { is_again, ..sent });
+                    } else if !Model.only_reads(&op, None) {
                         events.push(Event::pending(thread, called, op));
                         thread = self.threads.fetch_add(1, SeqCst);
                     }
                 }
             }
         }
+        events.extend(unanswered.map(|sent| Event::pending(thread, sent.called, sent.op)));
         events
     }
 
@@ -185,7 +210,7 @@ impl<'c> Round<'c> {
     pub(crate) fn look(&self, at: usize) -> Option<Event<Op, Answer>> {
         let thread = self.threads.fetch_add(1, SeqCst);
         let called = self.stamp();
-        match self.call(&mut self.cluster.connect(at)?, Op::All) {
+        match self.call(&mut self.cluster.connect(at)?, Op::All, None) {
             Called::Answered(answer) => {
                 let until = self.stamp();
                 Some(Event::returned(thread, called..=until, Op::All, answer))
@@ -194,8 +219,12 @@ impl<'c> Round<'c> {
         }
     }
 
-    fn call(&self, connection: &mut Connection, op: Op) -> Called {
-        let words = |words: &[&str]| encode(words);
+    fn call(&self, connection: &mut Connection, op: Op, id: Option<&str>) -> Called {
+        let once = id.map(|id| ["ONCE", id]);
+        let words = |words: &[&str]| match &once {
+            Some(once) => encode(&[once, words].concat()),
+            None => encode(words),
+        };
         let key = |key| self.key(key);
         let (request, replies) = match op {
             Op::Put(at, value) => (words(&["SET", &key(at), &value.to_string()]), 1),
@@ -207,6 +236,11 @@ impl<'c> Round<'c> {
                 let prefix = format!("r{}:", self.number);
                 let (low, high) = (format!("[{prefix}"), format!("({prefix}~"));
                 (words(&["RANGE", &low, &high, "WITHVALUES"]), 1)
+            }
+            Op::Move(from, to) if id.is_some() => {
+                let (from, to) = (key(from), key(to));
+                let all = ["TXN", "THEN", "2", "DECR", &from, "2", "INCR", &to];
+                (words(&all), 1)
             }
             Op::Move(from, to) => {
                 let all: [&[&str]; 4] = [
@@ -243,7 +277,8 @@ impl<'c> Round<'c> {
                 connection = self.cluster.connect(at);
                 continue;
             };
-            let Called::Answered(Answer::Value(value)) = self.call(open, Op::Get(COUNTER)) else {
+            let Called::Answered(Answer::Value(value)) = self.call(open, Op::Get(COUNTER), None)
+            else {
                 connection = None;
                 continue;
             };
@@ -282,7 +317,11 @@ fn answer(op: Op, reply: &[u8]) -> Answer {
         Op::Add(_) => Answer::Flag(reply.starts_with(b"$-1")),
         Op::Remove(_) => Answer::Flag(number(&reply[1..]) == 1),
         Op::Move(..) => {
-            let both = elements(reply);
+            let mut both = elements(reply);
+            if both[1].starts_with(b"*") {
+                // Of a `TXN`: whether its conditions hold, and the replies.
+                both = elements(&both[1]);
+            }
             Answer::Pair(number(&both[0][1..]), number(&both[1][1..]))
         }
         Op::All => {

@@ -5,10 +5,14 @@
 mod support;
 
 mod cluster;
+mod common;
+mod feed;
+mod forwarding;
 mod history;
 mod keeper;
 mod nemesis;
 mod proxy;
+mod sentinel;
 mod snapshots;
 
 use cluster::{Cluster, View};
@@ -273,6 +277,47 @@ fn nodes_refuse_a_log_that_has_lost_what_they_have_read() {
     eventually("the node refuses", || {
         cluster.figure(leader, "group_standing").as_deref() == Some("refusing")
     });
+}
+
+/// Fails if a command is carried out again by a leader that has not run it.
+#[test]
+fn a_retry_at_the_next_leader_gets_the_first_answer() {
+    let mut cluster = Cluster::new(1, 3);
+    let old = cluster.leader();
+    for (line, reply) in [
+        ("once 1 incr counter", ":1\r\n"),
+        (
+            "once 2 incrby counter x",
+            "-ERR value is not an integer or out of range\r\n",
+        ),
+        (
+            "once 3 txn then 2 incr counter 3 set other 1",
+            "*2\r\n:1\r\n*2\r\n:2\r\n+OK\r\n",
+        ),
+    ] {
+        for _ in 0..2 {
+            assert_eq!(cluster.text(old, line), reply, "{line}");
+        }
+    }
+    cluster.nodes[old] = None;
+    let new = cluster.leader();
+    assert_ne!(new, old);
+    assert_eq!(cluster.text(new, "del other"), ":1\r\n");
+    assert_eq!(cluster.text(new, "once 1 incr counter"), ":1\r\n");
+    assert!(
+        cluster
+            .text(new, "once 2 incrby counter 5")
+            .starts_with("-ERR value")
+    );
+    let reply = cluster.text(new, "once 3 txn then 2 incr counter 3 set other 1");
+    assert_eq!(reply, "*2\r\n:1\r\n*2\r\n:2\r\n+OK\r\n");
+    assert_eq!(
+        cluster.text(new, "mget counter other"),
+        "*2\r\n$1\r\n2\r\n$-1\r\n"
+    );
+    let follower = (0..3).find(|at| *at != old && *at != new).expect("a node");
+    let refused = cluster.text(follower, "once 1 incr counter");
+    assert!(refused.starts_with("-READONLY "), "{refused}");
 }
 
 /// Its processes outlive the command that starts them.

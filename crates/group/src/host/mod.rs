@@ -63,6 +63,10 @@ pub trait State: Send + Sync {
     /// The node leads from now on: the state's next effect has this number. No lock is held.
     fn lead(&self, next: Sequence);
 
+    /// A node of the group has said that it is there, and where it takes clients: each does so now
+    /// and then, also this one. No lock is held.
+    fn heard(&self, _node: &str, _address: &str) {}
+
     /// The node serves nothing any more: it has stepped down, refuses, or needs a snapshot. Called
     /// under a lock.
     fn ended(&self, standing: Standing, why: &str);

@@ -8,6 +8,7 @@
 //! | `reading` | reading the stream from a message on |
 //! | `end` | the stream's last message |
 //! | `keeper` | snapshots in the object store, by a thread and a connection of their own |
+//! | `presence` | which nodes there are |
 //!
 //! One thread with an event loop of its own does all but the last. A message is published with the
 //! id and the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
@@ -15,6 +16,7 @@
 mod appends;
 mod end;
 mod keeper;
+mod presence;
 mod reading;
 mod settings;
 
@@ -155,6 +157,7 @@ impl JetStream {
         let (commands, received) = unbounded_channel();
         let sender = commands.clone();
         let host = Arc::clone(host);
+        let presence = (beginning.address.clone(), Arc::clone(&beginning.state));
         let run = move || {
             runtime.block_on(async {
                 let mut received = received;
@@ -163,7 +166,13 @@ impl JetStream {
                     () = stopped(&mut received) => return,
                 };
                 match begun {
-                    Ok(context) => work(&host, &settings, context, received).await,
+                    Ok(context) => {
+                        let presence = presence::keep(context.client(), &settings, presence);
+                        tokio::select! {
+                            () = work(&host, &settings, context, received) => (),
+                            () = presence => (),
+                        }
+                    }
                     Err(why) => tracing::error!("the node does not start: {why}"),
                 }
             });

@@ -96,6 +96,11 @@ impl Settings {
     pub(super) fn subject(&self) -> String {
         format!("tremula.{}.log", self.group)
     }
+
+    /// The subject on which nodes say that they are there. No stream has it.
+    pub(super) fn presence(&self) -> String {
+        format!("tremula.{}.nodes", self.group)
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::reach::NOTHING_OF_USERS;
 use super::rows::{ADMIN, ANY_TIME, CLIENT, NOTHING};
 use super::table::{self, CATEGORIES, Command, lookup_full};
-use super::{Context, Failure, Next, Outcome, apart, describe, ets};
+use super::{Context, Failure, Next, Outcome, Session, apart, describe, ets};
 use crate::apart::MANY;
 use crate::channels::Kind;
 use crate::clients::{Client, Ending};
 use crate::feeds::Name;
+use crate::group::Change;
 use crate::resp::{Arguments, number};
-use crate::server::Shared;
+use crate::server::{NO_CLIENT, Shared};
 use crate::users::{self, DEFAULT, FileError, Interval, Reason, Selector, SetError, name_problem};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -179,6 +180,7 @@ fn setuser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     if let Some(problem) = name_problem(name) {
         return Err(owned(format!("ERR {problem}")));
     }
+    let change = Change::begin(context.server)?;
     let done = context.server.users.set(name, arguments.skip(3));
     done.map_err(|error| match error {
         SetError::Rule(word, why) => {
@@ -192,16 +194,39 @@ fn setuser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
         ),
         other @ SetError::TooManyUsers(_) => owned(format!("ERR {other}")),
     })?;
+    note_change(context.session, change.user(name)?);
     context.reply.ok();
-    let is_own = end_subscribers(context, name);
+    let is_own = end_subscribers(context.server, context.client.id, name);
     Ok(if is_own { Next::Close } else { Next::Reply })
+}
+
+/// The reply waits until the group has what was noted, if anything was.
+pub(super) fn note_change(session: &mut Session, is_noted: bool) {
+    session.has_written |= is_noted;
+    session.shows_keys |= is_noted;
+}
+
+/// Makes a user what the log says: `None` is that he was removed.
+pub(crate) fn take_user(server: &Shared, name: &[u8], line: Option<&[u8]>) -> Result<(), String> {
+    let Some(line) = line else {
+        if server.users.remove(name) {
+            end_clients(server, NO_CLIENT, |user| user == name);
+        }
+        return Ok(());
+    };
+    // The name comes first.
+    let words = line.split(u8::is_ascii_whitespace).skip(1);
+    let words = std::iter::once(&b"reset"[..]).chain(words);
+    let done = server.users.set(name, words);
+    done.map_err(|error| error.to_string())?;
+    end_subscribers(server, NO_CLIENT, name);
+    Ok(())
 }
 
 /// Closes the connections of a user that listen to channels, or watch ranges, which are no longer
 /// open to him.
-/// Returns whether this one, which still gets its reply, is one of them.
-fn end_subscribers(context: &Context<'_>, name_of_user: &[u8]) -> bool {
-    let server = context.server;
+/// Returns whether the connection `own`, which still gets its reply, is one of them.
+fn end_subscribers(server: &Shared, own: u64, name_of_user: &[u8]) -> bool {
     let Some(user) = server.users.get(name_of_user) else {
         return false;
     };
@@ -210,7 +235,7 @@ fn end_subscribers(context: &Context<'_>, name_of_user: &[u8]) -> bool {
         *client.user() != *name_of_user || user.hears(heard, kind == Kind::Pattern)
     };
     for client in server.channels.clients_beyond(passes) {
-        if client.id == context.client.id {
+        if client.id == own {
             is_own = true;
         } else {
             server.clients.end(&client, Ending::NoChannel);
@@ -225,7 +250,7 @@ fn end_subscribers(context: &Context<'_>, name_of_user: &[u8]) -> bool {
         *client.user() != *name_of_user || watchrange.is_some_and(sees)
     };
     for client in server.feeds.clients_beyond(passes) {
-        if client.id == context.client.id {
+        if client.id == own {
             is_own = true;
         } else {
             server.clients.end(&client, Ending::NoRange);
@@ -238,12 +263,15 @@ fn deluser(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     if arguments.skip(2).any(|name| name == DEFAULT) {
         return Err(Failure::Text("ERR The 'default' user cannot be removed"));
     }
+    let change = Change::begin(context.server)?;
     let mut removed = Vec::new();
     for name in arguments.skip(2) {
         if context.server.users.remove(name) {
             removed.push(name);
+            note_change(context.session, change.user(name)?);
         }
     }
+    drop(change);
     context.reply.count(removed.len());
     let is_own = end_clients(context.server, context.client.id, |user| {
         removed.contains(&user)
@@ -435,6 +463,11 @@ const NO_FILE: Failure = Failure::Text(
      to keep users in one.",
 );
 
+/// The error of `ACL LOAD` on a node of a group.
+const OF_GROUP: Failure = Failure::Text(
+    "ERR the users of a group are in its log: ACL SETUSER on the leader changes them on all nodes",
+);
+
 fn failed(error: &FileError) -> Failure {
     owned(format!(
         "ERR {error}. Nothing was changed, and the users are as they were."
@@ -444,6 +477,9 @@ fn failed(error: &FileError) -> Failure {
 fn load(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     if context.server.users.file().is_none() {
         return Err(NO_FILE);
+    }
+    if context.server.group.is_some() {
+        return Err(OF_GROUP);
     }
     let own = context.client.id;
     let read = move |server: &Shared| reload(server, own);
@@ -501,6 +537,7 @@ pub(super) fn authenticate(
     }
     if let Some(user) = users.authenticate(name, password) {
         context.client.set_user(Arc::clone(&user.name));
+        context.session.node = None;
         context.session.identity.become_user(user);
         return Ok(());
     }

@@ -8,9 +8,11 @@ use super::ordered::held_bounds;
 use super::table::Command;
 use super::{Context, Failure, Next, Outcome, Step, Unfinished, acl, check_user, copy};
 use crate::apart::{LONG, MANY};
-use crate::resp::{Arguments, KeptRequests, too_long};
+use crate::resp::{Arguments, KeptRequests, Reply, spelt, too_long};
 use std::time::Instant;
-use tremula_store::{CannotHold, DATABASES, Databases, Hold, Key, KeyRange};
+use tremula_store::{
+    Begun, CannotHold, DATABASES, Databases, Hold, Key, KeyRange, MOST_ANSWER_BYTES,
+};
 
 /// Commands that run together.
 #[derive(Default)]
@@ -120,6 +122,16 @@ fn reach_of(
 ///
 /// It cannot; the error says why.
 pub(super) fn check(command: &Command) -> Result<(), Failure> {
+    let Some(why) = why_alone(command) else {
+        return Ok(());
+    };
+    let name = command.full_name;
+    let text = format!("ERR Command not allowed inside a transaction: '{name}', because {why}");
+    Err(Failure::Owned(text.into_bytes()))
+}
+
+/// Why a command cannot run with others as one step, if so.
+pub(super) fn why_alone(command: &Command) -> Option<&'static str> {
     let why = match (command.group, command.full_name) {
         ("string" | "ordered" | "generic", "shape" | "wait" | "waitaof") => "it waits for others",
         ("ordered", "watchrange" | "unwatchrange" | "watches") => "it is about the connection",
@@ -129,14 +141,12 @@ pub(super) fn check(command: &Command) -> Result<(), Failure> {
         ("string" | "ordered" | "generic", _)
         | ("connection", "ping" | "echo" | "select")
         | ("pubsub", "publish" | "spublish")
-        | ("server", "dbsize" | "flushdb" | "flushall" | "time" | "lastsave") => return Ok(()),
+        | ("server", "dbsize" | "flushdb" | "flushall" | "time" | "lastsave") => return None,
         ("ets", _) => "rows of tables are not held together with keys",
         ("mailbox", _) => "messages are not held together with keys",
         _ => "it is about more than keys",
     };
-    let name = command.full_name;
-    let text = format!("ERR Command not allowed inside a transaction: '{name}', because {why}");
-    Err(Failure::Owned(text.into_bytes()))
+    Some(why)
 }
 
 /// Holds keys and ranges, and runs `decide`, which returns the commands that run then. Writes what
@@ -155,19 +165,71 @@ pub(super) fn run<'b>(
         };
         begin(context, batch);
         context.reply.array(batch.len());
-        context.reply.hold(true);
-        // One look at the clock ends a command and begins the next.
-        let mut begun = Instant::now();
-        for (command, arguments) in batch.each() {
-            begun = run_one(context, databases, command, arguments, begun);
-        }
-        context.reply.hold(false);
-        context.reply.begin();
+        run_all(context, databases, batch);
     });
     match ran {
         Ok(()) => Ok(Next::Reply),
         Err(why) => Err(cannot_hold(why)),
     }
+}
+
+/// Runs the commands of a step, and writes their replies one behind the other.
+fn run_all(context: &mut Context<'_>, databases: Databases<'_>, batch: &Batch) {
+    context.reply.hold(true);
+    // One look at the clock ends a command and begins the next.
+    let mut begun = Instant::now();
+    for (command, arguments) in batch.each() {
+        begun = run_one(context, databases, command, arguments, begun);
+    }
+    context.reply.hold(false);
+    context.reply.begin();
+}
+
+/// As [`run`], for a command with an id: what the client gets is remembered as a part of the step,
+/// in RESP2. `begin` writes what comes before the replies of the commands.
+pub(super) fn run_once<'b>(
+    context: &mut Context<'_>,
+    id: &Begun<'_>,
+    (holds, changes): (&[Hold], usize),
+    decide: impl FnOnce(Databases<'_>) -> &'b Batch,
+    begin: impl FnOnce(&mut Reply, &'b Batch),
+) -> Outcome {
+    let server = context.server;
+    let mut reply = Reply::new(context.reply.limit());
+    context.session.has_written = true;
+    let ran = server.store.hold(holds, changes, |databases| {
+        databases.will_answer();
+        let batch = decide(databases);
+        reply.begin();
+        begin(&mut reply, batch);
+        let mut inner = Context {
+            server,
+            client: context.client,
+            session: context.session,
+            reply: &mut reply,
+            turn: context.turn,
+            is_apart: true,
+            command: context.command,
+            stripe: context.stripe,
+            databases: context.databases,
+        };
+        run_all(&mut inner, databases, batch);
+        let answer = reply.take_all();
+        if answer.len() > MOST_ANSWER_BYTES {
+            let text = format!(
+                "-ERR the command with this id was carried out; its reply of {} bytes is not kept\r\n",
+                answer.len()
+            );
+            databases.answer(id, text.as_bytes());
+        } else {
+            databases.answer(id, &answer);
+        }
+        answer
+    });
+    let answer = ran.map_err(cannot_hold)?;
+    let spelt = spelt(&answer, context.reply.protocol);
+    context.reply.encoded(&spelt);
+    Ok(Next::Reply)
 }
 
 /// Nothing was held.

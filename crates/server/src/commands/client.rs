@@ -7,6 +7,7 @@ use super::{Context, Failure, Next, Outcome, Step, Work, begin, describe, persis
 use crate::apart::MANY;
 use crate::clients::{Client, Ending, Unblock};
 use crate::resp::{Arguments, Mute, number};
+use crate::users::Identity;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -64,6 +65,10 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         .full_name("client|lastseq")
         .docs("connection", "0.1.0", NOTHING, "CLIENT LASTSEQ",
             "The number of the last effect that this connection has made or can have seen"),
+    Command::new("forwarded", 3, forwarded, ADMIN, CONNECTION, NOTHING_OF_USERS)
+        .full_name("client|forwarded")
+        .docs("connection", "0.1.0", NOTHING, "CLIENT FORWARDED username",
+            "By other nodes of a group: commands of this connection are that user's, and go no further"),
     Command::new("unblock", -3, unblock, ADMIN, CONNECTION, NOTHING_OF_USERS)
         .full_name("client|unblock")
         .docs("connection", "5.0.0", "O(log n)", "CLIENT UNBLOCK id [TIMEOUT | ERROR]",
@@ -72,6 +77,20 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         .full_name("client|help")
         .docs("connection", "5.0.0", NOTHING, "CLIENT HELP", "What the subcommands do"),
 ];
+
+fn forwarded(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    let name = arguments.get(2);
+    let user = context.server.users.get(name);
+    let user = user.ok_or_else(|| Failure::quoting("ERR User '", name, "' not found"))?;
+    context.client.set_user(Arc::clone(&user.name));
+    let session = &mut *context.session;
+    let own = Identity::new(&context.server.users);
+    let own = std::mem::replace(&mut session.identity, own);
+    session.node.get_or_insert(own);
+    session.identity.become_user(user);
+    context.reply.ok();
+    Ok(Next::Reply)
+}
 
 fn id(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     let id = i64::try_from(context.client.id).unwrap_or(i64::MAX);

@@ -3,9 +3,10 @@
 use super::reach::NOTHING_OF_USERS;
 use super::rows::{ADMIN, ANY_TIME, NOTHING};
 use super::table::Command;
-use super::{Context, Failure, Next, Outcome, apart, describe};
+use super::{Context, Failure, Next, Outcome, acl, apart, describe};
 use crate::figures::Figures;
 use crate::glob;
+use crate::group::{Change, is_common};
 use crate::resp::Arguments;
 use crate::settings::{self, Refused};
 
@@ -95,6 +96,11 @@ fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
     if !context.is_apart {
         return Ok(Next::Apart);
     }
+    let names = || (2..arguments.len()).step_by(2).map(|at| arguments.get(at));
+    let change = match names().any(is_common) {
+        true => Some(Change::begin(context.server)?),
+        false => None,
+    };
     let pairs = (2..arguments.len()).step_by(2);
     let pairs = pairs.map(|at| (arguments.get(at), arguments.get(at + 1)));
     settings::set(context.server, pairs).map_err(|refused| match refused {
@@ -109,6 +115,11 @@ fn set(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
             &format!("') - {why}"),
         ),
     })?;
+    if let Some(change) = change {
+        for name in names() {
+            acl::note_change(context.session, change.setting(name)?);
+        }
+    }
     context.reply.ok();
     Ok(Next::Reply)
 }

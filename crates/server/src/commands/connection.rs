@@ -146,6 +146,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_>) -> Outcome {
     context.reply.protocol = Protocol::Resp2;
     context.reply.mute = Mute::Off;
     context.session.end_transaction();
+    context.session.node = None;
     context.client.no_evict.store(false, Relaxed);
     context.client.set_name(b"");
     publish(context);

@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     WrongPassword(Duration),
     /// The user may not run the command, or not with this key, table, mailbox or channel.
     Denied(Reason, Vec<u8>),
+    /// The leader of the group would do it. The text of the error, if it is not asked.
+    Elsewhere(Vec<u8>),
     /// A browser's request, made by a page that attacks a Redis port. It gets no answer.
     Attack,
     /// No failure: the command may take long, has changed nothing yet, and begins again on the
@@ -86,7 +88,7 @@ impl Failure {
     pub(crate) fn text(self) -> Cow<'static, [u8]> {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
-            Self::Owned(text) => Cow::Owned(text),
+            Self::Owned(text) | Self::Elsewhere(text) => Cow::Owned(text),
             Self::Denied(reason, object) => denied(reason, &object).text(),
             Self::WrongPassword(_) => Self::WRONG_PASSWORD.text(),
             Self::Attack | Self::Long => Cow::Borrowed(b"ERR"),

@@ -26,6 +26,7 @@ mod lolwut;
 mod mailbox;
 mod memory;
 mod object;
+mod once;
 mod operate;
 mod ordered;
 mod past;
@@ -34,6 +35,7 @@ mod ranges;
 mod reach;
 mod rows;
 mod scan;
+mod sentinel;
 mod slowlog;
 mod strings;
 mod table;
@@ -47,7 +49,7 @@ use crate::channels::Subscriptions;
 use crate::clients::Client;
 use crate::feeds::Watches;
 use crate::figures::{Stopwatch, Stripe};
-use crate::group::Group;
+use crate::group::{Group, MOST_FORWARDED, forwarded};
 use crate::memory::{Promise, Room};
 use crate::notices;
 use crate::outbox::{Outbox, Own};
@@ -75,7 +77,7 @@ use view::View;
 pub(crate) use work::{Step, Unfinished, Work};
 use work::{apart, begin};
 
-pub(crate) use acl::reload;
+pub(crate) use acl::{reload, take_user};
 pub use describe::command_table;
 
 /// Watched ranges from which it takes long to end them: each waits for the lock of the tail.
@@ -114,6 +116,9 @@ pub(crate) struct Session {
     pub(crate) durability: Option<Durability>,
     /// Whether its replies may show keys, in a group of nodes.
     pub(crate) shows_keys: bool,
+    /// The node's own identity, if the client is another node of the group that writes for a user.
+    /// Then `identity` is that user's.
+    pub(crate) node: Option<Identity>,
 }
 
 impl Session {
@@ -135,6 +140,7 @@ impl Session {
             has_written: false,
             durability: None,
             shows_keys: false,
+            node: None,
         }
     }
 }
@@ -245,6 +251,8 @@ pub(crate) enum Next {
     Slow(Duration),
     /// Sends the replies so far, and answers this command when what was written is on the disk.
     Durable(Awaited),
+    /// Sends the replies so far, and lets the leader of the group answer this request.
+    Forward(Vec<u8>),
     /// Sends the replies and closes.
     Close,
 }
@@ -305,7 +313,19 @@ impl Lent<'_> {
 /// Runs one request and appends its reply.
 pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     lent.reply.begin();
-    let found = admitted(lent, arguments);
+    let mut found = admitted(lent, arguments);
+    // Not in a transaction, which is refused then.
+    if let Err(Failure::Elsewhere(_)) = &found
+        && lent.session.transaction.is_none()
+    {
+        match to_forward(arguments) {
+            Ok(request) => {
+                lent.reply.next_command();
+                return Next::Forward(request);
+            }
+            Err(failure) => found = Err(failure),
+        }
+    }
     let pause = &lent.server.clients.pause;
     if lent.session.takes(found.as_ref().ok().copied()) {
         return transaction::take(lent, arguments, found);
@@ -375,6 +395,19 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         show(lent, command, arguments, &outcome);
     }
     end(lent, name, outcome)
+}
+
+/// A request as the leader of the group gets it.
+#[cold]
+fn to_forward(arguments: Arguments<'_>) -> Result<Vec<u8>, Failure> {
+    if arguments.size() > MOST_FORWARDED {
+        let text = format!(
+            "ERR a command of {} bytes is not sent on to the leader, at most {MOST_FORWARDED} are",
+            arguments.size()
+        );
+        return Err(Failure::Owned(text.into_bytes()));
+    }
+    Ok(forwarded(arguments.skip(0)))
 }
 
 /// Counts a command that has run, or a step of it.
@@ -504,12 +537,18 @@ fn end(lent: &mut Lent<'_>, name: &'static str, outcome: Outcome) -> Next {
 /// The requested command, if this client may run it now.
 fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Command, Failure> {
     let command = find(arguments)?;
-    if !lent.session.identity.may_do_everything(&lent.server.users) {
-        check_user(lent.session, command, arguments)?;
-    }
+    check_rights(lent, command, arguments)?;
     lent.server.denied.check(command)?;
+    let mut admitted = Ok(command);
     if let Some(group) = &lent.server.group {
-        group.admit(command)?;
+        match group.admit(command) {
+            Ok(()) => (),
+            // What another node has sent goes no further.
+            Err(Failure::Elsewhere(text)) if lent.session.node.is_none() => {
+                admitted = Err(Failure::Elsewhere(text));
+            }
+            Err(failure) => return Err(failure),
+        }
         lent.session.shows_keys |= Group::shows(command);
     }
     if lent.session.watches.is_some() {
@@ -517,7 +556,36 @@ fn admitted(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Result<&'static Co
     } else if let Some(subscriptions) = &lent.session.subscriptions {
         channels::check(subscriptions, lent.reply.protocol, command)?;
     }
-    Ok(command)
+    admitted
+}
+
+/// Whether the client may run a command with these arguments.
+fn check_rights(
+    lent: &mut Lent<'_>,
+    command: &'static Command,
+    arguments: Arguments<'_>,
+) -> Result<(), Failure> {
+    const OF_NODES: [&str; 3] = ["client|forwarded", "client|lastseq", "select"];
+    let (session, users) = (&mut *lent.session, &lent.server.users);
+    // A node that writes for a user has rights of its own to do so.
+    if session.node.is_some()
+        && OF_NODES.contains(&command.full_name)
+        && let Some(mut node) = session.node.take()
+    {
+        std::mem::swap(&mut node, &mut session.identity);
+        let is_free = session.identity.may_do_everything(users);
+        let checked = match is_free {
+            true => Ok(()),
+            false => check_user(session, command, arguments),
+        };
+        std::mem::swap(&mut node, &mut session.identity);
+        session.node = Some(node);
+        return checked;
+    }
+    match session.identity.may_do_everything(users) {
+        true => Ok(()),
+        false => check_user(session, command, arguments),
+    }
 }
 
 /// Whether the user of the connection may run a command with these arguments.

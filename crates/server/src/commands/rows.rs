@@ -9,8 +9,8 @@ use super::reach::{
 use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
-    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, operate, ordered, persist,
-    ranges, scan, slowlog, strings, transaction, txn,
+    feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, once, operate, ordered,
+    persist, ranges, scan, sentinel, slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];
@@ -505,6 +505,9 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("server", "2.6.0", NOTHING, "TIME", "Seconds and microseconds since 1970"),
     Command::new("role", 1, operate::role, &["noscript", "loading", "stale", "fast"], &["@admin", "@dangerous"], NOTHING_OF_USERS)
         .docs("server", "2.8.12", NOTHING, "ROLE", "That of a master without replicas; on a follower of a group, where the leader is"),
+    Command::new("sentinel", -2, describe::help, &[], &[], NOTHING_OF_USERS)
+        .docs("server", "2.8.4", NOTHING, "SENTINEL", "The group and its nodes, as clients of Redis Sentinel ask")
+        .subcommands(sentinel::SUBCOMMANDS),
     Command::new("shutdown", -1, operate::shutdown, &["admin", "noscript", "loading", "stale", "no_multi", "allow_busy"], &[], NOTHING_OF_USERS)
         .docs("server", "1.0.0", NOTHING, "SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
             "Stop the server as SIGTERM does: it answers what has arrived"),
@@ -566,4 +569,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         .docs("transactions", "0.1.0", "As the commands",
             "TXN [IF condition [condition ...]] THEN words word ... [words word ...] ... [ELSE words word ... ...]",
             "Run commands if all conditions hold, and others if not, as one atomic step"),
+    Command::new("once", -3, once::once, STORE, TRANSACTION, NOTHING_OF_USERS)
+        .docs("transactions", "0.1.0", "As the command", "ONCE id command [arg ...]",
+            "Carry a command out once, however often it comes with this id, and answer as the first time"),
 ];

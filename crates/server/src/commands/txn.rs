@@ -3,10 +3,10 @@
 use super::atomic::{self, Batch};
 use super::ordered::{held_bounds, interval_of};
 use super::{Context, Failure, Next, Outcome, check_user, find, lookup_full};
-use crate::resp::{Arguments, KeptRequests, number};
+use crate::resp::{Arguments, KeptRequests, Reply, number};
 use crate::users::Reason;
 use std::ops::Bound;
-use tremula_store::{Databases, Direction, Hold, Key, KeyRange, Version};
+use tremula_store::{Begun, Databases, Direction, Hold, Key, KeyRange, Version};
 
 /// What must be so.
 enum Condition<'a> {
@@ -71,6 +71,15 @@ struct Request<'a> {
 
 /// `TXN [IF condition …] THEN count word … [count word …] … [ELSE count word … …]`.
 pub(super) fn txn(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
+    carry_out(context, arguments, None)
+}
+
+/// The same, for a client that has given it an id or none.
+pub(super) fn carry_out(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_>,
+    id: Option<&Begun<'_>>,
+) -> Outcome {
     let request = read(context, arguments)?;
     let [then, otherwise] = &request.branches;
     if !context.is_apart && (then.is_long() || otherwise.is_long()) {
@@ -85,12 +94,25 @@ pub(super) fn txn(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcom
     let decide = |databases: Databases<'_>| {
         let mut conditions = request.conditions.iter();
         let hold = conditions.all(|condition| condition.holds(databases, number));
-        Some(if hold { then } else { otherwise })
+        if hold { then } else { otherwise }
     };
-    atomic::run(context, (&holds, changes), decide, |context, branch| {
-        context.reply.array(2);
-        context.reply.integer(std::ptr::eq(branch, then).into());
-    })
+    let begin = |reply: &mut Reply, branch| {
+        reply.array(2);
+        reply.integer(std::ptr::eq(branch, then).into());
+    };
+    let whole = (&holds[..], changes);
+    match id {
+        None => {
+            let decide = |databases: Databases<'_>| Some(decide(databases));
+            atomic::run(context, whole, decide, |context, branch| {
+                begin(context.reply, branch);
+            })
+        }
+        Some(id) => atomic::run_once(context, id, whole, decide, |reply, branch| {
+            begin(reply, branch);
+            reply.array(branch.len());
+        }),
+    }
 }
 
 fn read<'a>(context: &mut Context<'_>, arguments: Arguments<'a>) -> Result<Request<'a>, Failure> {

@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// Sends an error in the place of all replies.
-    async fn end_with(&mut self, text: &str) -> io::Result<()> {
+    pub(super) async fn end_with(&mut self, text: &str) -> io::Result<()> {
         self.output = Reply::new(self.server.live.max_output_buffer.bytes());
         self.output.begin();
         self.output.fail(text.as_bytes());

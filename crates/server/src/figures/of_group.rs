@@ -3,6 +3,7 @@
 use super::definition::Kind::{Counter, Gauge, Text};
 use super::definition::{Definition, Reading, Section, Unit, Value, one};
 use crate::group::host_and_port;
+use std::sync::atomic::Ordering::Relaxed;
 use tremula_group::{Report, SnapshotReport};
 
 const PLAIN_TEXT: (super::Kind, Unit) = (Text, Unit::None);
@@ -146,6 +147,28 @@ pub(super) const FIGURES: &[Definition] = &[
         NUMBER,
         "The last effect of this node's state; on the leader it may not be confirmed",
         |now| Some(report(now)?.last.get().into()),
+    ),
+    one(
+        Section::Replication,
+        "group_forwarded_writes",
+        "group_forwarded_writes",
+        (Counter, Unit::None),
+        "Writes that this node has sent on to the leader, with `--forward-writes`",
+        |now| {
+            now.server.group.as_ref()?;
+            Some(now.server.stats.forwarded.load(Relaxed).into())
+        },
+    ),
+    one(
+        Section::Replication,
+        "group_nodes",
+        "group_nodes",
+        NUMBER,
+        "Nodes of the group that say that they are there, with this one",
+        |now| {
+            let nodes = now.server.group.as_ref()?.nodes();
+            Some(nodes.iter().filter(|node| !node.is_away()).count().into())
+        },
     ),
     one(
         Section::Replication,

@@ -1,10 +1,12 @@
 //! The flags of a node of a group.
 
-use super::Group;
+use super::{Changes, Forward, Group, Nodes};
 use crate::cli::ServeArgs;
 use crate::limits::Bytes;
 use crate::listen::{Listening, Port};
 use crate::persist::Persistence;
+use clap::ArgAction;
+use clap::builder::BoolishValueParser;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +65,19 @@ pub struct GroupArgs {
     /// File of certificates that sign those of NATS, beside the system's [default: none]
     #[arg(long, value_name = "FILE", requires = "replicate")]
     pub nats_ca: Option<PathBuf>,
+
+    /// Send what clients write on to the leader when this node does not lead, and answer with its
+    /// reply: yes or no
+    #[arg(long, value_name = "YES|NO", default_value = "no", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub forward_writes: bool,
+
+    /// User that this node is at the leader [default: the default user]
+    #[arg(long, value_name = "NAME", requires = "replicate")]
+    pub forward_user: Option<String>,
+
+    /// File whose first line is that user's password [default: none]
+    #[arg(long, value_name = "FILE", requires = "replicate")]
+    pub forward_password_file: Option<PathBuf>,
 }
 
 /// Why a server cannot be a node of a group.
@@ -118,6 +133,15 @@ pub enum GroupError {
         /// Why not.
         why: String,
     },
+    /// The file of the password for the leader cannot be read, or has none.
+    #[error("--forward-password-file {}: {source}", path.display())]
+    Password {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// The settings of the group are wrong.
     #[error("{0}")]
     Settings(String),
@@ -155,6 +179,11 @@ impl GroupArgs {
         if arguments.load.file.is_some() {
             return Err(GroupError::Excludes(
                 "--load: a client loads keys through the leader",
+            ));
+        }
+        if arguments.group.forward_writes && matches!(arguments.listen.port, Port(None)) {
+            return Err(GroupError::Excludes(
+                "--forward-writes without --port: nodes reach each other without TLS",
             ));
         }
         if matches!(arguments.listen.port, Port(Some(0))) {
@@ -230,6 +259,9 @@ impl GroupArgs {
             kept: AtomicU64::new(0),
             has_arrived: AtomicBool::new(false),
             snapshots: Arc::default(),
+            nodes: Nodes::default(),
+            changes: Changes::default(),
+            forward: self.forward()?,
         };
         let point = saved.map(|saved| saved.point);
         if let Some(point) = &point {
@@ -240,6 +272,31 @@ impl GroupArgs {
             group.write(&Point::default())?;
         }
         Ok(Some((Arc::new(group), point)))
+    }
+
+    /// The way of writes to the leader, if there is to be one.
+    fn forward(&self) -> Result<Option<Forward>, GroupError> {
+        if !self.forward_writes {
+            return Ok(None);
+        }
+        let user = self.forward_user.clone();
+        let user = user.unwrap_or_else(|| "default".to_owned());
+        let password = self.forward_password_file.as_ref().map(|path| {
+            let failed = |source| GroupError::Password {
+                path: path.clone(),
+                source,
+            };
+            let text = std::fs::read(path).map_err(failed)?;
+            let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                let what = "the first line is no password";
+                return Err(failed(io::Error::new(io::ErrorKind::InvalidData, what)));
+            }
+            Ok(line.to_vec())
+        });
+        let login = password.transpose()?.map(|password| (user, password));
+        Ok(Some(Forward::new(login)))
     }
 
     /// The durations and limits of the node.

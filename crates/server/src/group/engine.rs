@@ -1,6 +1,6 @@
 //! The engine of the shared log, and the server as it is to the group.
 
-use super::{Group, GroupArgs, GroupError};
+use super::{Group, GroupArgs, GroupError, common};
 use crate::server::Shared;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -14,7 +14,15 @@ struct Served(Arc<Shared>);
 impl State for Served {
     fn apply(&self, first: Sequence, batch: &Batch) -> Result<(), String> {
         let applied = self.0.store.apply(first, batch);
-        applied.map_err(|error| error.to_string())
+        applied.map_err(|error| error.to_string())?;
+        common::take(&self.0);
+        Ok(())
+    }
+
+    fn heard(&self, node: &str, address: &str) {
+        if let Some(group) = &self.0.group {
+            group.nodes.heard(node, address);
+        }
     }
 
     fn lead(&self, next: Sequence) {

@@ -5,6 +5,9 @@
 //! | `mod` | what the commands and the connections ask |
 //! | `arguments` | the flags |
 //! | `node` | starting, keeping and ending the node |
+//! | `nodes` | which nodes there are, and a new leader |
+//! | `common` | users and settings that are the same on all nodes |
+//! | `forward` | writes that a follower sends on to the leader |
 //! | `engine` | the shared log, and the server as it is to the group |
 //! | `package` | a snapshot of the group as a file |
 //! | `packing` | making, checking and loading such files |
@@ -19,9 +22,12 @@
 
 mod arguments;
 mod arrival;
+mod common;
 #[cfg(feature = "jetstream")]
 mod engine;
+mod forward;
 mod node;
+mod nodes;
 #[cfg(feature = "jetstream")]
 mod package;
 #[cfg(feature = "jetstream")]
@@ -33,7 +39,13 @@ use crate::commands::{Command, Failure};
 pub use arguments::{GroupArgs, GroupError};
 pub(crate) use arrival::arrive;
 pub use arrival::rejoin;
+use common::Changes;
+pub(crate) use common::{Change, is_common};
+use forward::Forward;
+pub(crate) use forward::{MOST_BYTES as MOST_FORWARDED, Unanswered, Write, request as forwarded};
 pub(crate) use node::{Running, keep, start_again};
+use nodes::Nodes;
+pub(crate) use nodes::{Seen, announce};
 #[cfg(feature = "jetstream")]
 pub use package::check_package;
 #[cfg(feature = "jetstream")]
@@ -75,6 +87,10 @@ pub struct Group {
     has_arrived: AtomicBool,
     /// What is known of the snapshots of the group.
     pub(crate) snapshots: Arc<Mutex<SnapshotReport>>,
+    nodes: Nodes,
+    changes: Changes,
+    /// The way of writes to the leader, if this node sends them there.
+    forward: Option<Forward>,
 }
 
 impl std::fmt::Debug for Group {
@@ -90,6 +106,18 @@ impl Group {
         if !writes && !command.flags.contains(&"readonly") {
             return Ok(());
         }
+        match self.admit_access(writes) {
+            Err(Failure::Owned(text))
+                if text.starts_with(b"READONLY") && self.forwards(command) =>
+            {
+                Err(Failure::Elsewhere(text))
+            }
+            admitted => admitted,
+        }
+    }
+
+    /// Whether keys may be read at present, or changed.
+    fn admit_access(&self, writes: bool) -> Result<(), Failure> {
         match self.host.standing() {
             Standing::Leader => Ok(()),
             Standing::Follower if !writes => Ok(()),

@@ -1,6 +1,6 @@
 //! Starting, keeping and ending the node of a group.
 
-use super::{Group, GroupArgs, GroupError};
+use super::{Group, GroupArgs, GroupError, common};
 use crate::server::{Server, Shared};
 use std::env;
 use std::io;
@@ -44,6 +44,8 @@ impl Running {
             return Ok(None);
         };
         let address = arguments.address(server.listening())?;
+        // What the disk has.
+        common::take(shared);
         #[cfg(feature = "jetstream")]
         {
             let settings = super::engine::settings(&group, arguments)?;

@@ -431,6 +431,23 @@ impl Reply {
         }
     }
 
+    /// Replies that are encoded already.
+    pub(crate) fn encoded(&mut self, replies: &[u8]) {
+        self.put(replies);
+    }
+
+    /// Everything that is written, without sending it.
+    pub(crate) fn take_all(&mut self) -> Vec<u8> {
+        self.finish();
+        let mut all = Vec::with_capacity(self.len());
+        while let unsent @ [_, ..] = self.unsent() {
+            let length = unsent.len();
+            all.extend_from_slice(unsent);
+            self.sent(length);
+        }
+        all
+    }
+
     /// Text for people: a verbatim string if the protocol has these.
     pub(crate) fn text(&mut self, text: &str) {
         match self.protocol {

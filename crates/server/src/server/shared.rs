@@ -133,6 +133,10 @@ pub(crate) struct Stats {
     pub(crate) rejected: AtomicU64,
     /// Turns that ended because their time was over.
     pub(crate) turns_spent: AtomicU64,
+    /// Commands with an id that were there before.
+    pub(crate) repeated: AtomicU64,
+    /// Writes that were sent on to the leader.
+    pub(crate) forwarded: AtomicU64,
     /// Ranges that were read as they had been.
     pub(crate) past_ranges: AtomicU64,
 }

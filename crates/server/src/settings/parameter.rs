@@ -537,6 +537,7 @@ fn alive(name: &[u8]) -> Option<&'static Parameter> {
 }
 
 /// Why `CONFIG SET` changes nothing.
+#[derive(Debug)]
 pub(crate) enum Refused {
     /// No parameter has this name.
     Unknown(Vec<u8>),

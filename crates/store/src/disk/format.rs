@@ -15,22 +15,25 @@
 //! effects of tables, each with its length before it. Those of kind 2 are to be applied in the
 //! file's order and before all that comes behind them: tables with their options, and parts of the
 //! rows of one key. Those of kind 3 are the rows of keys, in any order, each with the time of its
-//! key behind it, if it has one. The body of kind 4 are records of mailboxes, likewise in order. A
-//! file without its last block was not finished.
+//! key behind it, if it has one. The body of kind 4 are records of mailboxes, likewise in order.
+//! The body of kind 7 are answers and notes, each with its length before it: its version, and its
+//! record as the log has it. A file without its last block was not finished.
 //!
-//! This version writes kinds 6, 2, 3 and 4, and reads all. Version 1 had no tables and no
+//! This version writes kinds 6, 2, 3, 4 and 7, and reads all. Version 1 had no tables and no
 //! mailboxes, and version 2 no keys that expire. Version 3 had them in blocks of kind 5, which has
 //! a time behind each value, and no versions of values: those that it wrote get the last sequence
-//! before the snapshot. Version 4 had no times of the keys of tables.
+//! before the snapshot. Version 4 had no times of the keys of tables, and version
+//! 5 no answers and no notes.
 
 use super::SnapshotError;
 use crate::effects::DATABASES;
 use crate::effects::fields::{Fields, write_number};
+use crate::effects::record::{Change, Record};
 use crate::{Expiry, Version};
 use std::path::Path;
 
 pub(super) const MAGIC: &[u8; 8] = b"TREMSNAP";
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 pub(super) const HEAD_BYTES: usize = 24;
 pub(super) const BLOCK_HEAD_BYTES: usize = 9;
 
@@ -48,6 +51,7 @@ pub(super) const ROWS: u8 = 3;
 pub(super) const MAIL: u8 = 4;
 pub(super) const EXPIRING: u8 = 5;
 pub(super) const VERSIONED: u8 = 6;
+pub(super) const KEPT: u8 = 7;
 
 /// The head of a snapshot that begins at this sequence.
 pub(super) fn head(sequence: u64) -> [u8; HEAD_BYTES] {
@@ -229,6 +233,21 @@ impl EffectBlock {
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
+}
+
+/// An answer or a note, as a snapshot has it.
+pub(super) fn write_kept(version: Version, change: &Change) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_number(version.get(), &mut bytes);
+    change.write(&mut bytes);
+    bytes
+}
+
+/// The version and the record of an answer or a note.
+pub(super) fn read_kept(bytes: &[u8]) -> Result<(u64, Record<'_>), crate::BadRecord> {
+    let mut fields = Fields(bytes);
+    let version = fields.number()?;
+    Ok((version, Record::read(fields.rest())?))
 }
 
 /// What an [`EffectBlock`] has, in its order.

@@ -1,12 +1,13 @@
 //! Loading a snapshot, on all cores.
 
 use super::format::{
-    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, EXPIRING, HEAD_BYTES, MAIL, MOST_BLOCK, ROWS,
-    TABLES, VERSIONED, part, read_effects, read_entries, read_head,
+    BLOCK_HEAD_BYTES, END, END_BYTES, ENTRIES, EXPIRING, HEAD_BYTES, KEPT, MAIL, MOST_BLOCK, ROWS,
+    TABLES, VERSIONED, part, read_effects, read_entries, read_head, read_kept,
 };
 use super::{FileFailure, SnapshotError};
 use crate::effects::Effects;
 use crate::effects::mail::Mail;
+use crate::effects::record::Record;
 use crate::store::Store;
 use crate::{Key, Value, Version};
 use std::fs::File;
@@ -326,6 +327,21 @@ fn store_block(
                 let mail = record.and_then(Mail::read);
                 let mail = mail.map_err(|error| damaged(error.to_string()))?;
                 store.mailboxes().apply(mail);
+                count += 1;
+            }
+            Ok(count)
+        }
+        KEPT => {
+            let mut count = 0;
+            for kept in read_effects(&block.body) {
+                let kept = kept.and_then(read_kept);
+                let (version, record) = kept.map_err(|error| damaged(error.to_string()))?;
+                let version = Version::wrapping(version);
+                match record {
+                    Record::Answer(id, answer) => store.answers.enter(id, version, answer),
+                    Record::Note(name, text) => store.notes.apply(name, version, text),
+                    _ => return Err(damaged("a change in the place of an answer".to_owned())),
+                }
                 count += 1;
             }
             Ok(count)

@@ -117,6 +117,8 @@ impl Replaying<'_> {
             Record::Table(Subject::Key(table), _) => Some(self.owner(table)),
             Record::Table(Subject::Table(_), _) => None,
             Record::Mail(mailbox, _) => Some(self.owner(mailbox)),
+            // By one thread, in the log's order.
+            Record::Answer(..) | Record::Note(..) => Some(0),
             Record::Nothing => return Ok(()),
         };
         let Some(owner) = owner else {
@@ -157,6 +159,8 @@ pub(crate) fn apply_record(store: &Store, sequence: u64, bytes: &[u8]) -> Result
 fn apply(store: &Store, sequence: u64, record: &Record<'_>) -> Result<(), RecoverError> {
     match record {
         Record::Nothing => (),
+        Record::Answer(id, answer) => store.answers.enter(id, Version::wrapping(sequence), answer),
+        Record::Note(name, text) => store.notes.apply(name, Version::wrapping(sequence), text),
         Record::Database(database, what, _) => {
             let version = Version::wrapping(sequence);
             apply_to_database(store, *database, version, what);

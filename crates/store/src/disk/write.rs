@@ -2,7 +2,8 @@
 
 use super::FileFailure;
 use super::format::{
-    BLOCK, END, EffectBlock, EntryBlock, MAIL, ROWS, TABLES, VERSIONED, block_head, head,
+    BLOCK, END, EffectBlock, EntryBlock, KEPT, MAIL, ROWS, TABLES, VERSIONED, block_head, head,
+    write_kept,
 };
 use crate::effects::mail::Mail;
 use crate::effects::record;
@@ -134,6 +135,14 @@ impl Writing {
             }
         });
         result.and_then(|()| self.end_mail())?;
+        let kept = store.answers.all().into_iter().chain(store.notes.all());
+        for (version, change) in kept {
+            self.ordered.push(&write_kept(version, &change));
+            if self.ordered.body().len() >= BLOCK {
+                self.end_kept()?;
+            }
+        }
+        self.end_kept()?;
         self.written.ends = store.last_effect();
         let mut body = Vec::new();
         for number in [self.written.entries, self.written.ends.get()] {
@@ -189,6 +198,10 @@ impl Writing {
 
     fn end_mail(&mut self) -> io::Result<()> {
         end(&mut self.out, &mut self.written, MAIL, &mut self.ordered)
+    }
+
+    fn end_kept(&mut self) -> io::Result<()> {
+        end(&mut self.out, &mut self.written, KEPT, &mut self.ordered)
     }
 
     /// Writes what is left of tables. Rows come behind what makes their table.

@@ -66,6 +66,8 @@ pub struct Effects<'s> {
 struct Gathered {
     /// How many numbers are taken at once.
     expected: usize,
+    /// How many of these are for what the step itself adds to its operations' effects.
+    own: usize,
     /// Numbers that follow each other, and the effects that have them so far.
     blocks: Vec<(u64, Vec<Change>)>,
 }
@@ -173,7 +175,11 @@ impl<'s> Effects<'s> {
         let expected = expected.max(1);
         let blocks = Vec::new();
         let mut effects = Self::new(journal);
-        effects.gathered = journal.map(|_| Gathered { expected, blocks });
+        effects.gathered = journal.map(|_| Gathered {
+            expected,
+            own: 0,
+            blocks,
+        });
         effects
     }
 
@@ -182,8 +188,27 @@ impl<'s> Effects<'s> {
         if let Some(gathered) = &mut self.gathered
             && gathered.blocks.is_empty()
         {
-            gathered.expected = changes.max(1);
+            gathered.expected = changes.max(1) + gathered.own;
         }
+    }
+
+    /// The step itself will add this many effects to those of its operations. To be called before
+    /// the first of them.
+    pub(crate) fn expect_own(&mut self, changes: usize) {
+        if let Some(gathered) = &mut self.gathered {
+            gathered.own += changes;
+            gathered.expected += changes;
+        }
+    }
+
+    /// Notes what a command with an id is answered, and returns the version of that.
+    pub(crate) fn answer(&mut self, id: &[u8], answer: &[u8]) -> Version {
+        self.alone(Change::Answer(id.into(), answer.into()))
+    }
+
+    /// Notes a note, and returns its version. To be called under the lock of the notes.
+    pub(crate) fn note_down(&mut self, name: &[u8], text: &[u8]) -> Version {
+        self.alone(Change::Note(name.into(), text.into()))
     }
 
     /// Ends a step in which any operations have run, and writes its effects. The locks need not be

@@ -16,6 +16,8 @@
 //! | 11, expire | number of the database, time, key |
 //! | 12, nothing | |
 //! | 13, what a key was before | number of the database, what it was, the record of its change |
+//! | 14, the answer of a command with an id | length of the id, id, answer |
+//! | 15, a note | length of its name, name, text; an empty text removes it |
 //!
 //! A time is in milliseconds since 1970 began, and 0 for never.
 //!
@@ -42,6 +44,8 @@ const PUT_EXPIRING: u8 = 10;
 const EXPIRE: u8 = 11;
 const NOTHING: u8 = 12;
 const WITH_BEFORE: u8 = 13;
+const ANSWER: u8 = 14;
+const NOTE: u8 = 15;
 
 const NONE: u8 = 0;
 const INCLUDED: u8 = 1;
@@ -59,6 +63,10 @@ pub(crate) enum Change {
     Table(Vec<u8>),
     /// Of a mailbox.
     Mail(Mail),
+    /// What a command with an id was answered.
+    Answer(Box<[u8]>, Box<[u8]>),
+    /// A note with its name; an empty one is none any more.
+    Note(Box<[u8]>, Box<[u8]>),
     /// In the place of a change that a step did not make.
     Nothing,
 }
@@ -104,6 +112,16 @@ impl Change {
                 out.extend_from_slice(effect);
             }
             Self::Mail(mail) => mail.write(out),
+            Self::Answer(id, answer) => {
+                out.push(ANSWER);
+                write_text(id, out);
+                out.extend_from_slice(answer);
+            }
+            Self::Note(name, text) => {
+                out.push(NOTE);
+                write_text(name, out);
+                out.extend_from_slice(text);
+            }
             Self::Nothing => out.push(NOTHING),
         }
     }
@@ -185,6 +203,10 @@ pub(crate) enum Record<'a> {
     Table(Subject, &'a [u8]),
     /// Of the mailbox with this number: the whole record.
     Mail(u64, &'a [u8]),
+    /// What the command with an id was answered.
+    Answer(&'a [u8], &'a [u8]),
+    /// A note: its name and its text.
+    Note(&'a [u8], &'a [u8]),
     /// In the place of a change that a step did not make.
     Nothing,
 }
@@ -219,6 +241,14 @@ impl<'a> Record<'a> {
         }
         if bytes == [NOTHING] {
             return Ok(Self::Nothing);
+        }
+        if let [kind @ (ANSWER | NOTE), rest @ ..] = bytes {
+            let mut fields = Fields(rest);
+            let (name, text) = (fields.text()?, fields.rest());
+            return Ok(match *kind {
+                ANSWER => Self::Answer(name, text),
+                _ => Self::Note(name, text),
+            });
         }
         let Some(([kind, database], rest)) = bytes.split_first_chunk::<2>() else {
             return Err(BadRecord::new(format!("{} bytes", bytes.len())));
@@ -390,6 +420,21 @@ mod tests {
         fn any_bytes_are_a_record_or_an_error(bytes in bytes()) {
             let _ = Record::read(&bytes);
         }
+    }
+
+    #[test]
+    fn answers_and_notes_are_read_back() {
+        let (name, text) = (&b"a name"[..], &b"+OK\r\n"[..]);
+        let written = |change: Change| {
+            let mut record = Vec::new();
+            change.write(&mut record);
+            record
+        };
+        let answer = written(Change::Answer(name.into(), text.into()));
+        assert_eq!(Record::read(&answer), Ok(Record::Answer(name, text)));
+        let note = written(Change::Note(name.into(), (*b"").into()));
+        assert_eq!(Record::read(&note), Ok(Record::Note(name, b"")));
+        assert!(Record::read(&[NOTE, 9, 1]).is_err());
     }
 
     #[test]

@@ -270,7 +270,12 @@ impl PastReader {
                     self.rows.apply(Version::wrapping(number), &what);
                 }
                 // All that does not concern the range, by name: what is new may.
-                Record::Database(..) | Record::Table(..) | Record::Mail(..) | Record::Nothing => {}
+                Record::Database(..)
+                | Record::Table(..)
+                | Record::Mail(..)
+                | Record::Answer(..)
+                | Record::Note(..)
+                | Record::Nothing => {}
             }
         }
         Ok(self.seen < self.last)

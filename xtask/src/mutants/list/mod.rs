@@ -6,6 +6,7 @@
 
 mod check;
 mod group;
+mod group_clients;
 mod group_real;
 mod group_snapshots;
 mod histories;
@@ -94,6 +95,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
     let parts = [
         check::MUTANTS,
         group::MUTANTS,
+        group_clients::MUTANTS,
         group_real::MUTANTS,
         group_snapshots::MUTANTS,
         histories::MUTANTS,

@@ -119,8 +119,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "txn_runs_both_ways",
         file: "crates/server/src/commands/txn.rs",
-        original: "Some(if hold { then } else { otherwise })",
-        replacement: "Some(if hold || otherwise.len() == 0 { then } else { otherwise })",
+        original: "        if hold { then } else { otherwise }",
+        replacement: "        if hold || otherwise.len() == 0 { then } else { otherwise }",
         why: "Without ELSE the commands run also if the conditions do not hold.",
         checker: over_socket("e2e_txn", "commands_run_by_condition"),
         hangs: false,

@@ -35,6 +35,10 @@ func connect(options *redis.Options) *redis.Client {
 
 func main() {
 	log.SetFlags(log.Lshortfile)
+	if os.Args[1] == "sentinel" {
+		checkSentinel(os.Args[2:])
+		return
+	}
 	address := "127.0.0.1:" + os.Args[1]
 	for _, protocol := range []int{2, 3} {
 		admin := connect(&redis.Options{Addr: address, Protocol: protocol})
