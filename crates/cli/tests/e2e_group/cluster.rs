@@ -144,8 +144,8 @@ pub(crate) struct Cluster {
     urls: Vec<String>,
     /// Those between each node and the servers.
     proxies: Vec<Vec<Proxy>>,
-    /// Further flags of the nodes.
-    flags: Vec<String>,
+    /// Further flags of the nodes that are started.
+    pub(crate) flags: Vec<String>,
     folder: tempfile::TempDir,
 }
 
@@ -170,11 +170,11 @@ impl Cluster {
     /// The same, of which this many nodes are started with these flags.
     pub(crate) fn with(servers: usize, nodes: usize, started: usize, flags: &[&str]) -> Self {
         Self::made(servers, nodes, false)
-            .flags(flags)
+            .flagged(flags)
             .started(started)
     }
 
-    fn flags(mut self, flags: &[&str]) -> Self {
+    fn flagged(mut self, flags: &[&str]) -> Self {
         self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         self
     }

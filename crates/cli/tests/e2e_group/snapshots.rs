@@ -87,6 +87,15 @@ async fn futures_next(
     list.next().await.map(|info| info.expect("an object"))
 }
 
+/// Ends writers also when the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 fn rejoin(directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
     run(command.args(["cluster", "rejoin"]).arg(directory), b"")
@@ -105,6 +114,7 @@ fn a_new_node_joins_a_log_that_is_cut_while_others_write() {
                 scope.spawn(move || write(&view, writer, is_over))
             })
             .collect();
+        let over = Over(&is_over);
         let first = fill(&cluster, leader, 1);
         cluster.start_again(2);
         eventually("the new node follows", || {
@@ -119,7 +129,7 @@ fn a_new_node_joins_a_log_that_is_cut_while_others_write() {
         eventually("the new node follows", || {
             standing(&cluster, 2) == "follower"
         });
-        is_over.store(true, SeqCst);
+        drop(over);
         let known = writers
             .into_iter()
             .map(|writer| writer.join().expect("no panic"));
@@ -171,8 +181,13 @@ fn a_late_node_whose_place_was_cut_loads_a_snapshot() {
 #[test]
 fn a_damaged_snapshot_is_replaced_by_the_one_before_it() {
     let mut cluster = Cluster::with(1, 4, 2, OFTEN);
+    fill(&cluster, cluster.leader(), 1);
+    // From now on no node makes another one.
+    cluster.flags = ["--group-snapshot-every", "0"].map(str::to_owned).to_vec();
+    for at in 0..2 {
+        cluster.start_again(at);
+    }
     let leader = cluster.leader();
-    fill(&cluster, leader, 1);
     let objects = async |context: jetstream::Context| {
         let store = context.get_object_store("TREMULA_main_snapshots").await;
         store.expect("a bucket")
