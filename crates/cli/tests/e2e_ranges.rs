@@ -1,10 +1,11 @@
-//! RANGECOUNT, EXPIRERANGE, COPYRANGE, MOVERANGE and SWAPDB.
+//! RANGECOUNT, EXPIRERANGE, COPYRANGE, MOVERANGE and SWAPDB; and the limit of `RANGE … SNAPSHOT`.
 
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use support::Server;
+use support::resp::encode;
+use support::{Server, eventually};
 
 #[test]
 fn ranges_are_counted_and_changed_as_a_whole() {
@@ -239,4 +240,35 @@ fn moved_ranges_are_kept() {
     client.text("select 2");
     assert_eq!(client.text("rangecount [n: (n;"), ":8\r\n");
     assert_eq!(client.text("get n:7"), "$1\r\n7\r\n");
+}
+
+/// What others change ahead of a range that is read at one moment is copied, and that is limited.
+#[test]
+fn a_snapshot_ends_when_too_much_is_written_ahead_of_it() {
+    const KEYS: usize = 15_000;
+    let server = Server::tremula(&["--max-snapshot", "100", "--threads", "1"]);
+    let (mut reader, mut writer) = (server.connect(), server.connect());
+    let mut write = vec!["MSET".to_owned()];
+    // From the end on, where the reader comes last.
+    let keys = (0..KEYS).rev();
+    write.extend(keys.flat_map(|number| [format!("k{number:05}"), number.to_string()]));
+    writer.call(&write);
+    eventually("a snapshot is refused", || {
+        writer.send(&encode(&write));
+        let reply = reader.text("RANGE - + SNAPSHOT");
+        writer.reply();
+        if reply.starts_with('-') {
+            assert_eq!(
+                reply,
+                "-ERR more than 100 keys were written while the range was read, the limit of a \
+                 snapshot (--max-snapshot); ask for a smaller range or a LIMIT, or leave SNAPSHOT \
+                 out\r\n"
+            );
+            return true;
+        }
+        assert!(reply.starts_with("*15000\r\n"));
+        false
+    });
+    assert_eq!(reader.info("stats")["snapshot_keys_held"], "0");
+    assert!(reader.text("RANGE - + SNAPSHOT").starts_with("*15000\r\n"));
 }

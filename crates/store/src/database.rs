@@ -4,25 +4,22 @@ use crate::access::{Access, Holding, Steps};
 use crate::deadlines::{Deadlines, Timed};
 use crate::effects::before::{puts, removals};
 use crate::effects::{Edit, Effects, What};
-use crate::keyspace::SnapshotWalk;
 use crate::notices::Happening;
 use crate::{Expiry, Key, Value};
 use std::cell::LazyCell;
 use std::ops::{Bound, ControlFlow};
-use tremula_index::{
-    Direction, KeyRange, OrderedIndex, Shape, Snapshot, SnapshotCursor, Transactional, Update,
-};
+use tremula_index::{Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transactional, Update};
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tremula_sync::reclaim;
 
 /// What is kept of one database.
 pub(crate) struct Kept {
     number: u8,
-    index: Box<dyn OrderedIndex<Key, Value>>,
-    deadlines: Deadlines,
+    pub(crate) index: Box<dyn OrderedIndex<Key, Value>>,
+    pub(crate) deadlines: Deadlines,
     /// Whether keys expire: not while the log is applied, in which a key's time may change after it
     /// has come.
-    expires: AtomicBool,
+    pub(crate) expires: AtomicBool,
 }
 
 impl Kept {
@@ -73,8 +70,8 @@ impl Kept {
 /// later: no read and no decision sees it.
 #[derive(Clone, Copy)]
 pub struct Database<'a> {
-    kept: &'a Kept,
-    index: Access<'a>,
+    pub(crate) kept: &'a Kept,
+    pub(crate) index: Access<'a>,
 }
 
 /// Turns at freeing garbage in one [`Database::tidy`]. A turn frees a quarter of the garbage at
@@ -239,37 +236,6 @@ impl<'a> Database<'a> {
     #[must_use]
     pub fn snapshot(&self, range: KeyRange<'_, Key>) -> Option<Snapshot<Key, Value>> {
         self.steps()?.snapshot(range)
-    }
-
-    /// Begins to read `range`, ascending, as it is at this moment: see
-    /// [`OrderedIndex::begin_snapshot`]. `None` from an engine that would have to copy it, and in a
-    /// step.
-    #[must_use]
-    pub fn begin_snapshot(&self, range: KeyRange<'_, Key>) -> Option<SnapshotWalk> {
-        let time = || {
-            let is_asked = !self.kept.deadlines.are_unused() && self.kept.expires.load(Relaxed);
-            is_asked.then(|| self.index.now())
-        };
-        loop {
-            let before = time();
-            let cursor = self.index.begin_snapshot(range)?;
-            // Otherwise the time of a key may have come meanwhile, and nobody can say on which side
-            // of the moment.
-            if before == time() {
-                return Some(SnapshotWalk::new(cursor, before));
-            }
-        }
-    }
-
-    /// Appends the next entries of a snapshot that was begun here, `wanted` or some hundreds more.
-    /// Returns whether it may go on.
-    pub(crate) fn read_snapshot(
-        &self,
-        cursor: &mut SnapshotCursor<Key, Value>,
-        wanted: usize,
-        out: &mut Vec<(Key, Value)>,
-    ) -> bool {
-        self.kept.index.read_snapshot(cursor, wanted, out)
     }
 
     /// The number of keys: exact when nobody writes. Those that have expired count until they are

@@ -3,9 +3,9 @@
 use crate::database::{Database, Kept};
 use crate::effects::DATABASES;
 use crate::engines::{self, UnfitEngine};
-use crate::{Expiry, Key, Value};
+use crate::{Key, Value};
 use std::ops::Bound;
-use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH, SnapshotCursor};
+use tremula_index::{Direction, Engine, KeyRange, LAST_BATCH};
 
 /// All databases of a server.
 pub struct Keyspace {
@@ -48,7 +48,7 @@ pub const ONE_MOMENT: usize = LAST_BATCH;
 
 /// Entries that a walk copies at once: one more than [`ONE_MOMENT`], so that the first batch shows
 /// whether the range is longer. If it is not, the walk ends with that batch, as of its moment.
-const BATCH: usize = ONE_MOMENT + 1;
+pub(crate) const BATCH: usize = ONE_MOMENT + 1;
 
 /// A walk over up to `limit` entries of a range, which may stop after any entry and go on later. Up
 /// to [`ONE_MOMENT`] entries, it is of one moment. A longer one copies batches: each batch is of
@@ -108,64 +108,6 @@ impl Walk {
             }
         }
         self.batch = batch.into_iter();
-    }
-}
-
-/// A walk over a range, ascending, as it was when [`Database::begin_snapshot`] made this.
-pub struct SnapshotWalk {
-    /// `None` at the end.
-    cursor: Option<SnapshotCursor<Key, Value>>,
-    /// The time of the moment, if keys expire.
-    time: Option<Expiry>,
-    batch: std::vec::IntoIter<(Key, Value)>,
-    copied: u64,
-}
-
-impl SnapshotWalk {
-    pub(crate) fn new(cursor: SnapshotCursor<Key, Value>, time: Option<Expiry>) -> Self {
-        Self {
-            cursor: Some(cursor),
-            time,
-            batch: Vec::new().into_iter(),
-            copied: 0,
-        }
-    }
-
-    /// The next entry. Copies a batch if the last one has ended. `database` is the one that was
-    /// asked for the walk.
-    pub fn next(&mut self, database: Database<'_>) -> Option<(Key, Value)> {
-        while let (0, Some(cursor)) = (self.batch.len(), &mut self.cursor) {
-            let mut batch = Vec::new();
-            if !database.read_snapshot(cursor, BATCH, &mut batch) {
-                self.cursor = None;
-            }
-            self.copied += batch.len() as u64;
-            if let Some(time) = self.time {
-                batch.retain(|(_, value)| value.expiry().is_none_or(|expiry| expiry > time));
-            }
-            self.batch = batch.into_iter();
-        }
-        self.batch.next()
-    }
-
-    /// The length of the batch of which [`next`](Self::next) returns the next entry without a copy;
-    /// zero if it has to copy one.
-    #[must_use]
-    pub fn at_hand(&self) -> usize {
-        self.batch.len()
-    }
-
-    /// How many entries writers have copied that the walk has not come to.
-    #[must_use]
-    pub fn ahead(&self) -> usize {
-        self.cursor.as_ref().map_or(0, SnapshotCursor::held)
-    }
-
-    /// The entries that have been copied for the walk, and those of them that are still to come.
-    #[must_use]
-    pub fn copies(&self) -> (u64, u64) {
-        let ahead = self.ahead() as u64;
-        (self.copied + ahead, self.batch.len() as u64 + ahead)
     }
 }
 

@@ -25,6 +25,7 @@ mod notices;
 mod past;
 mod recover;
 mod reports;
+mod snapshot_walk;
 mod snapshots;
 mod store;
 mod table_owner;
@@ -51,15 +52,14 @@ pub use follow::{
     WatchStream,
 };
 pub use held::{CannotHold, Hold};
-pub use keyspace::{
-    Keyspace, ONE_MOMENT, SnapshotWalk, TooManyKeys, Walk, prefix_bounds, snapshot,
-};
+pub use keyspace::{Keyspace, ONE_MOMENT, TooManyKeys, Walk, prefix_bounds, snapshot};
 pub use mailboxes::{CannotAdd, Lease, MailboxQuotas, Mailboxes, NotSent, Post};
 pub use moving::{Moved, Place, Way};
 pub use notes::Note;
 pub use notices::{Cause, Happening, Listener, Notice};
 pub use past::{Past, PastError, PastRange, PastReader};
 pub use recover::{Progress, Recovered};
+pub use snapshot_walk::SnapshotWalk;
 pub use snapshots::{Held, Snapshots};
 pub use store::{OpenError, Store, StoreConfig};
 pub use table_owner::TableOwner;

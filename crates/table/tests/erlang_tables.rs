@@ -139,8 +139,8 @@ impl Run {
         let is_chunk = matches!(*function, "chunk" | "next_chunk");
         self.ranges += usize::from(*slot == EVEN_SLOT && removes_range(operation));
         let result = target.call(function, arguments);
-        // Of rows, or of keys, that differ by the sign of zero alone, a bag keeps or shows the first:
-        // another one than Erlang's if that has reversed a list.
+        // Of rows, or of keys, that differ by the sign of zero alone, a bag keeps or shows the
+        // first: another one than Erlang's if that has reversed a list.
         let signs_matter = kind == Kind::Set || order == Order::Matters || !self.has_lists[*slot];
         let here = || format!("call {number}, of an {kind}: {function}{arguments:?}");
         let failed = match (&result, answer) {

@@ -10,8 +10,9 @@
 //! | `keeper` | snapshots in the object store, by a thread and a connection of their own |
 //! | `presence` | which nodes there are |
 //!
-//! One thread with an event loop of its own does all but the last. A message is published with the
-//! id and the last sequence that the stream must have, so NATS stores it once, and there or nowhere.
+//! One thread with an event loop of its own does all but the `keeper`. A message is published with
+//! the id and the last sequence that the stream must have, so NATS stores it once, and there or
+//! nowhere.
 
 mod appends;
 mod end;

@@ -307,9 +307,9 @@ impl<S: Spec> Tree<S> {
                 let last = leaf.key(last);
                 // SAFETY: the key is in a leaf that this thread has locked.
                 unsafe { last.with(|last| take_up_to(&shared.parts, last, out)) };
-                // At least one: so that whoever wants none comes to an end, too.
+                // At least one, so that a reader who wants none comes to an end, too.
                 if out.len() - before >= wanted.max(1) {
-                    // SAFETY: as above.
+                    // SAFETY: the key is in a leaf that this thread has locked.
                     reading.low = Bound::Excluded(unsafe { last.to_key() });
                     lock.unchanged();
                     return true;

@@ -4,7 +4,7 @@ use super::OrderedMap;
 use crate::contract::{FIRST_BATCH, LAST_BATCH};
 use crate::{OrderedIndex, SnapshotCursor};
 use std::iter::FusedIterator;
-use std::ops::Deref;
+use std::ops::{Deref, RangeBounds};
 use std::vec;
 
 /// An iterator over a range of an [`OrderedMap`] as of the moment at which it was made, by
@@ -19,6 +19,43 @@ pub struct SnapshotIter<K, V, M> {
     entries: vec::IntoIter<(K, V)>,
     /// The size of the next batch.
     size: usize,
+}
+
+impl<K, V, E> OrderedMap<K, V, E>
+where
+    K: Ord + Clone,
+    V: Clone,
+    E: OrderedIndex<K, V>,
+{
+    /// An iterator over `range`, ascending, as it is at this moment, however long it takes and
+    /// whatever is written meanwhile; `None` from an engine that cannot give one moment. It copies
+    /// as it goes on if the engine [can](OrderedIndex::begin_snapshot), otherwise all at once.
+    ///
+    /// ```
+    /// let map: tremula_index::OrderedMap<String, u32> =
+    ///     (0..5).map(|n| (n.to_string(), n)).collect();
+    /// let before = map.snapshot_iter(..).ok_or("not this engine")?;
+    /// map.clear();
+    /// assert!(before.map(|(_, n)| n).eq(0..5));
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn snapshot_iter(&self, range: impl RangeBounds<K>) -> Option<SnapshotIter<K, V, &Self>> {
+        Self::snapshot_iter_of(self, range)
+    }
+
+    /// What [`snapshot_iter`](Self::snapshot_iter) returns, with a map that the iterator keeps: in
+    /// an `Arc`, say.
+    pub fn snapshot_iter_of<M: Deref<Target = Self>>(
+        map: M,
+        range: impl RangeBounds<K>,
+    ) -> Option<SnapshotIter<K, V, M>> {
+        let cursor = map.engine.begin_snapshot(super::bounds(&range));
+        let copies = match cursor {
+            Some(_) => Vec::new(),
+            None => map.engine.snapshot(super::bounds(&range))?,
+        };
+        Some(SnapshotIter::new(map, copies, cursor))
+    }
 }
 
 impl<K, V, M> SnapshotIter<K, V, M> {

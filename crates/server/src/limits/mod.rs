@@ -120,8 +120,8 @@ pub struct Limits {
     #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BUFFER, value_parser = |text: &str| parse_bytes(text, LEAST_BUFFER))]
     pub max_output_buffer: Bytes,
 
-    /// Keys that are copied for one RANGE with SNAPSHOT because they change before it comes to them;
-    /// with REV, all of its keys
+    /// Keys that are copied for one RANGE with SNAPSHOT because they change before it comes to
+    /// them; with REV, all of its keys
     #[arg(long, value_name = "KEYS", default_value_t = MAX_SNAPSHOT)]
     pub max_snapshot: usize,
 
