@@ -181,7 +181,9 @@ impl Cluster {
 
     /// All with these flags, and with a proxy between each node and each server.
     pub(crate) fn between_proxies(servers: usize, nodes: usize, flags: &[&str]) -> Self {
-        Self::made(servers, nodes, true).flags(flags).started(nodes)
+        Self::made(servers, nodes, true)
+            .flagged(flags)
+            .started(nodes)
     }
 
     fn made(servers: usize, nodes: usize, has_proxies: bool) -> Self {
