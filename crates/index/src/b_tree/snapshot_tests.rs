@@ -243,7 +243,7 @@ impl<K: Numbered> Pair<'_, K> {
     /// Reads all of a snapshot, or drops it.
     fn complete(&mut self, number: usize) {
         let count = self.under_way.len().max(1);
-        if number % 8 > 0 {
+        if !number.is_multiple_of(8) {
             while self.read(number, number % 64 + 1) {}
             let one = self.under_way.get(number % count);
             assert!(one.is_none_or(|one| one.shown == one.expected));

@@ -55,7 +55,7 @@ pub struct GroupArgs {
 
     /// Bytes that the group's log grows by until a node puts a snapshot into the object store of
     /// NATS, behind which the log is cut; no less than the last snapshot has. 0 makes none
-    #[arg(long, value_name = "BYTES", default_value_t = Bytes(SNAPSHOT_EVERY), requires = "replicate")]
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(SNAPSHOT_EVERY))]
     pub group_snapshot_every: Bytes,
 
     /// File of credentials for NATS [default: none]
