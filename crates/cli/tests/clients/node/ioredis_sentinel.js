@@ -40,10 +40,10 @@ const repeated = async (call) => {
 
 async function main() {
   const master = connect();
-  assert.equal(await master.set('key', 'before'), 'OK');
-  const first = (await master.info('server')).match(/tcp_port:(\d+)/)[1];
+  assert.equal(await repeated(() => master.set('key', 'before')), 'OK');
+  const first = (await repeated(() => master.info('server'))).match(/tcp_port:(\d+)/)[1];
   const replica = connect({ role: 'slave' });
-  const role = await replica.call('ROLE');
+  const role = await repeated(() => replica.call('ROLE'));
   assert.equal(role[0], 'slave');
   assert.equal(String(role[2]), first);
   replica.disconnect();
