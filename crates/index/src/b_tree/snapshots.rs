@@ -296,7 +296,8 @@ impl<S: Spec> Tree<S> {
         if reading.is_over {
             return false;
         }
-        let before = out.len();
+        // Put into `out` when no lock is held: that may have to grow.
+        let (mut taken, mut count) = (Vec::new(), 0);
         let (number, low, shared) = (reading.number, reading.low.clone(), &reading.shared);
         let bounds = SearchRange::new(KeyRange::new(low.as_ref(), shared.high.as_ref()));
         let guard = self.collector.pin();
@@ -306,12 +307,13 @@ impl<S: Spec> Tree<S> {
             if let Some(last) = leaf.count().checked_sub(1) {
                 let last = leaf.key(last);
                 // SAFETY: the key is in a leaf that this thread has locked.
-                unsafe { last.with(|last| take_up_to(&shared.parts, last, out)) };
+                count += unsafe { last.with(|last| take_up_to(&shared.parts, last, &mut taken)) };
                 // At least one, so that a reader who wants none comes to an end, too.
-                if out.len() - before >= wanted.max(1) {
+                if count >= wanted.max(1) {
                     // SAFETY: the key is in a leaf that this thread has locked.
                     reading.low = Bound::Excluded(unsafe { last.to_key() });
                     lock.unchanged();
+                    put(taken, out);
                     return true;
                 }
             }
@@ -338,21 +340,33 @@ impl<S: Spec> Tree<S> {
         parts.entries = 0;
         let rest = std::mem::take(&mut parts.in_order);
         drop(parts);
-        rest.into_iter().for_each(|Part(part)| out.extend(part));
+        taken.extend(rest.into_iter().map(|part| part.0));
+        put(taken, out);
         false
     }
 }
 
-/// Moves the parts that begin at or below a key.
-fn take_up_to<K: Ord, V>(parts: &Mutex<Parts<K, V>>, last: &K, out: &mut Vec<(K, V)>) {
+/// Takes the parts that begin at or below a key. Returns how many entries they have.
+fn take_up_to<K: Ord, V>(
+    parts: &Mutex<Parts<K, V>>,
+    last: &K,
+    taken: &mut Vec<Vec<(K, V)>>,
+) -> usize {
     let mut parts = parts.lock();
+    let before = parts.entries;
     let is_below = |part: &Part<K, V>| part.first().is_some_and(|first| first <= last);
     while parts.in_order.first().is_some_and(is_below) {
         let part = parts.in_order.pop_first().map(|part| part.0);
         let part = part.unwrap_or_default();
         parts.entries -= part.len();
-        out.extend(part);
+        taken.push(part);
     }
+    before - parts.entries
+}
+
+fn put<K, V>(taken: Vec<Vec<(K, V)>>, out: &mut Vec<(K, V)>) {
+    out.reserve(taken.iter().map(Vec::len).sum());
+    taken.into_iter().for_each(|part| out.extend(part));
 }
 
 /// Copies of what a leaf, which this thread has locked, holds of a range.

@@ -397,8 +397,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_snapshot_begins_again_in_the_next_leaf",
         file: "crates/index/src/b_tree/snapshots.rs",
-        original: "                    lock.unchanged();\n                    return true;",
-        replacement: "                    reading.is_over = leaf.next().is_none();\n                    lock.unchanged();\n                    return !reading.is_over;",
+        original: "                    put(taken, out);\n                    return true;",
+        replacement: "                    put(taken, out);\n                    reading.is_over = leaf.next().is_none();\n                    return !reading.is_over;",
         why: "What writers copied behind the last leaf's last key is not shown.",
         checker: SNAPSHOTS,
         hangs: false,
