@@ -51,18 +51,13 @@ impl SavedPoint {
             bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
             bytes.extend_from_slice(text.as_bytes());
         }
-        let crc = crc32c::crc32c(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        bytes
+        sealed(bytes)
     }
 
     /// The point that these bytes are; `None` if they are none, or damaged.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (mut rest, crc) = bytes.split_last_chunk::<4>()?;
-        if crc32c::crc32c(rest) != u32::from_le_bytes(*crc) || take(&mut rest)? != MAGIC {
-            return None;
-        }
+        let mut rest = unsealed(bytes, MAGIC)?;
         let mut wide = || take(&mut rest).map(u64::from_le_bytes);
         let (position, last) = (Position::new(wide()?), Sequence::new(wide()?));
         let chain = Chain::new(u128::from_le_bytes(take(&mut rest)?));
@@ -93,6 +88,20 @@ impl SavedPoint {
             },
         })
     }
+}
+
+/// Appends the checksum of these bytes.
+pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// What is between the magic and the checksum, if both are right.
+pub(crate) fn unsealed(bytes: &[u8], magic: [u8; 4]) -> Option<&[u8]> {
+    let (rest, crc) = bytes.split_last_chunk::<4>()?;
+    let is_right = crc32c::crc32c(rest) == u32::from_le_bytes(*crc);
+    rest.strip_prefix(&magic).filter(|_| is_right)
 }
 
 pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

@@ -13,7 +13,7 @@
 //! 3. It also keeps what a node that was heard of lately needs.
 
 use crate::position::Position;
-use crate::saved::{SavedPoint, take};
+use crate::saved::{SavedPoint, sealed, take, unsealed};
 use tremula_log::{Chain, Sequence, Tail};
 
 const MAGIC: [u8; 4] = *b"TRM1";
@@ -65,18 +65,13 @@ impl Manifest {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&self.checksum.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        bytes
+        sealed(bytes)
     }
 
     /// The manifest that these bytes are; `None` if they are none, or damaged.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (mut rest, crc) = bytes.split_last_chunk::<4>()?;
-        if crc32c::crc32c(rest) != u32::from_le_bytes(*crc) || take(&mut rest)? != MAGIC {
-            return None;
-        }
+        let mut rest = unsealed(bytes, MAGIC)?;
         let length = u32::from_le_bytes(take(&mut rest)?);
         let (saved, mut rest) = rest.split_at_checked(length as usize)?;
         let saved = SavedPoint::decode(saved)?;

@@ -1,7 +1,7 @@
 //! The types in which ordered indexes speak, and the trait that engines implement.
 
 use crate::form::{Form, Sought, sought};
-use crate::snapshot::SnapshotCursor;
+use crate::snapshot::{NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -415,7 +415,7 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
         _wanted: usize,
         _out: &mut Vec<(K, V)>,
     ) -> bool {
-        panic!("a snapshot is read from the index that has begun it");
+        panic!("{NOT_BEGUN_HERE}");
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize;

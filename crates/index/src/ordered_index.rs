@@ -3,7 +3,7 @@
 use crate::contract::{Direction, Implementation, KeyRange, Shape, Update, visit_in_batches};
 use crate::form::Form;
 use crate::reentry;
-use crate::snapshot::SnapshotCursor;
+use crate::snapshot::{NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::Transactional;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -197,7 +197,7 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     ///
     /// # Panics
     ///
-    /// This index begins no snapshots. If another index has begun this one, anything may be shown.
+    /// Another index has begun the snapshot.
     fn read_snapshot(
         &self,
         cursor: &mut SnapshotCursor<K, V>,
@@ -205,7 +205,7 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
         out: &mut Vec<(K, V)>,
     ) -> bool {
         let _ = (cursor, wanted, out);
-        panic!("a snapshot is read from the index that has begun it");
+        panic!("{NOT_BEGUN_HERE}");
     }
 
     /// Removes every entry of `range` and returns how many there were: as one atomic step if the

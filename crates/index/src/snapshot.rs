@@ -77,6 +77,9 @@ impl<K: Ord, V> Snapshot<K, V> {
 /// the snapshot.
 pub struct SnapshotCursor<K, V>(pub(crate) Reading<K, V>);
 
+/// What is wrong with a cursor that is given to an index which has not begun it.
+pub(crate) const NOT_BEGUN_HERE: &str = "a snapshot is read from the index that has begun it";
+
 impl<K, V> SnapshotCursor<K, V> {
     /// The number of entries that have been copied for it and not been read.
     #[must_use]

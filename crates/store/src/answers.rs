@@ -114,9 +114,7 @@ impl Answers {
         });
         answers.collect()
     }
-}
 
-impl Answers {
     /// What is known of the command with this id; if it is new, the right to carry it out.
     pub(crate) fn ask(&self, id: &[u8]) -> Asked<'_> {
         let mut inner = self.inner.lock();

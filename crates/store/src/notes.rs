@@ -55,9 +55,7 @@ impl Notes {
             .map(|(name, (version, text))| (*version, Change::Note(name.clone(), text.clone())));
         notes.collect()
     }
-}
 
-impl Notes {
     /// Gives a note this text, with the version that `number` returns under the lock.
     pub(crate) fn set(&self, name: &[u8], text: &[u8], number: impl FnOnce() -> Version) {
         let mut inner = self.inner.lock();

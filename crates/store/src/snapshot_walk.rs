@@ -76,6 +76,12 @@ impl SnapshotWalk {
         self.batch.next()
     }
 
+    /// Ends the walk: writers copy nothing more for it.
+    pub fn end(&mut self) {
+        self.cursor = None;
+        self.batch = Vec::new().into_iter();
+    }
+
     /// The length of the batch of which [`next`](Self::next) returns the next entry without a copy;
     /// zero if it has to copy one.
     #[must_use]

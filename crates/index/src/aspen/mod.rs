@@ -141,7 +141,7 @@ use crate::form::{Form, Sought};
 use crate::key::head::head_is_key;
 use crate::key::{ByteHead, ByteKey, KeyHead, NoHead};
 use crate::kit::Parameters;
-use crate::snapshot::SnapshotCursor;
+use crate::snapshot::{NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
 use numbers::Numbers;
 use std::ops::{Bound, ControlFlow};
@@ -450,7 +450,7 @@ where
         out: &mut Vec<(K, V)>,
     ) -> bool {
         match &self.map {
-            Map::Numbers(_) => panic!("a snapshot is read from the index that has begun it"),
+            Map::Numbers(_) => panic!("{NOT_BEGUN_HERE}"),
             Map::Headed(map) => OrderedIndex::read_snapshot(map, cursor, wanted, out),
             Map::Compared(map) => OrderedIndex::read_snapshot(map, cursor, wanted, out),
         }

@@ -101,7 +101,6 @@ fn snapshots_that_are_dropped_end() {
     assert!(half.held() > 0 && none.held() == 200);
     drop((half, none));
     let guards = || (0..2000).for_each(|_| drop(tree.get(&0)));
-    guards();
     // The next one finds them gone.
     let next = tree.begin_snapshot(KeyRange::all());
     assert_eq!(tree.tree.snapshots.under_way(), 1);
@@ -118,6 +117,15 @@ fn snapshots_that_are_dropped_end() {
         "{} copies are left",
         std::sync::Arc::strong_count(&value)
     );
+}
+
+#[test]
+#[should_panic(expected = "a snapshot is read from the index that has begun it")]
+fn a_snapshot_of_another_tree_is_refused() {
+    let (one, other) = (Low::<u32, u32>::default(), Low::<u32, u32>::default());
+    let mut cursor = one.begin_snapshot(KeyRange::all()).unwrap();
+    let _others = other.begin_snapshot(KeyRange::all());
+    other.read_snapshot(&mut cursor, 1, &mut Vec::new());
 }
 
 /// What is done, and numbers of two keys.

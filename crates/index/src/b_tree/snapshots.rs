@@ -37,14 +37,16 @@
 //!    moments of the copies: a leaf takes over keys only from one that is settled in that step (2).
 //!    So what a snapshot shows up to the last key of a settled leaf is in that leaf's copy or in
 //!    parts that begin below.
-//! 6. No code of the user runs under the lock of the list, and none that drops what a snapshot
-//!    leaves behind while a leaf is locked.
+//! 6. No code of the user runs under the lock of the list. What a snapshot leaves behind is dropped
+//!    by a thread that has locked no leaf: a writer that finds itself the last to have it puts it
+//!    into the list.
 
 use super::node::LeafRef;
 use super::point::locked;
 use super::tree::{Tree, count};
 use crate::contract::KeyRange;
 use crate::kit::{SearchRange, Spec};
+use crate::snapshot::NOT_BEGUN_HERE;
 use std::any::Any;
 use std::cmp::Ordering as KeyOrdering;
 use std::collections::BTreeSet;
@@ -58,7 +60,7 @@ use tremula_sync::{CachePadded, Mutex};
 pub(super) struct Snapshots {
     /// The number of the last snapshot. Written only with the list locked.
     clock: CachePadded<AtomicU64>,
-    /// Each is an [`UnderWay`] of the tree's keys and values.
+    /// Each is an [`UnderWay`] of the tree's keys and values; or a [`Shared`] that nobody reads.
     under_way: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
@@ -196,18 +198,26 @@ impl Snapshots {
             one.is_some_and(|one| one.number == number)
         };
         let ended = list.iter().position(is).map(|at| list.swap_remove(at));
+        let dropped = take_dropped::<K, V>(&mut list);
         drop(list);
-        drop(ended);
+        drop((ended, dropped));
+    }
+
+    /// Whether a snapshot was begun here, and has not ended.
+    fn knows<K: 'static, V: 'static>(&self, reading: &Reading<K, V>) -> bool {
+        let list = self.under_way.lock();
+        let mut all = list.iter().filter_map(|one| one.downcast_ref());
+        all.any(|one: &UnderWay<K, V>| one.shared.as_ptr() == Arc::as_ptr(&reading.shared))
     }
 }
 
-/// Takes the snapshots that have been dropped out of the list.
+/// Takes the snapshots that have been dropped, and what they have left behind, out of the list.
 fn take_dropped<K: 'static, V: 'static>(
     list: &mut Vec<Box<dyn Any + Send>>,
 ) -> Vec<Box<dyn Any + Send>> {
     let is_dropped = |one: &mut Box<dyn Any + Send>| {
         let one = one.downcast_ref::<UnderWay<K, V>>();
-        one.is_some_and(|one| one.shared.strong_count() == 0)
+        one.is_none_or(|one| one.shared.strong_count() == 0)
     };
     list.extract_if(.., is_dropped).collect()
 }
@@ -232,14 +242,13 @@ impl<S: Spec> Tree<S> {
     fn settle_slowly(&self, leaf: LeafRef<'_, S>, now: u64) {
         let lacks = leaf.settled() + 1..=now;
         let mut wanted = Vec::new();
-        let mut list = self.snapshots.under_way.lock();
-        let dropped = take_dropped::<S::Key, S::Value>(&mut list);
+        let list = self.snapshots.under_way.lock();
         for one in list.iter() {
             let one = one.downcast_ref::<UnderWay<S::Key, S::Value>>();
             let one = one.filter(|one| lacks.contains(&one.number));
             wanted.extend(one.and_then(|one| one.shared.upgrade()));
         }
-        drop((list, dropped));
+        drop(list);
         for shared in wanted {
             let range = KeyRange::new(shared.low.as_ref(), shared.high.as_ref());
             let part = copy_of(leaf, range);
@@ -251,17 +260,10 @@ impl<S: Spec> Tree<S> {
             }
             // The snapshot may have been dropped meanwhile.
             if let Some(dropped) = Arc::into_inner(shared) {
-                self.drop_later(dropped);
+                self.snapshots.under_way.lock().push(Box::new(dropped));
             }
         }
         leaf.set_settled(now);
-    }
-
-    /// Drops keys and values when this thread has no lock any more.
-    fn drop_later<T: Send + 'static>(&self, what: T) {
-        let guard = self.collector.pin();
-        // SAFETY: nobody else has it.
-        unsafe { guard.defer_unchecked(move || drop(what)) };
     }
 
     /// The first `limit` entries of a range as of one moment, however much is written meanwhile.
@@ -286,7 +288,7 @@ impl<S: Spec> Tree<S> {
     }
 
     /// Appends the next entries of a snapshot, `wanted` at least unless it ends. Returns whether it
-    /// goes on.
+    /// goes on. If a clone panics, the snapshot has ended.
     pub(super) fn read_snapshot(
         &self,
         reading: &mut Reading<S::Key, S::Value>,
@@ -296,6 +298,9 @@ impl<S: Spec> Tree<S> {
         if reading.is_over {
             return false;
         }
+        // Otherwise leaves would count as settled for snapshots that are still to begin.
+        assert!(self.snapshots.knows(reading), "{NOT_BEGUN_HERE}");
+        reading.is_over = true;
         // Put into `out` when no lock is held: that may have to grow.
         let (mut taken, mut count) = (Vec::new(), 0);
         let (number, low, shared) = (reading.number, reading.low.clone(), &reading.shared);
@@ -311,8 +316,9 @@ impl<S: Spec> Tree<S> {
                 // At least one, so that a reader who wants none comes to an end, too.
                 if count >= wanted.max(1) {
                     // SAFETY: the key is in a leaf that this thread has locked.
-                    reading.low = Bound::Excluded(unsafe { last.to_key() });
+                    let last = unsafe { last.to_key() };
                     lock.unchanged();
+                    (reading.low, reading.is_over) = (Bound::Excluded(last), false);
                     put(taken, out);
                     return true;
                 }
@@ -334,7 +340,6 @@ impl<S: Spec> Tree<S> {
             (leaf, lock) = (next, next_lock);
         }
         drop(guard);
-        reading.is_over = true;
         self.snapshots.end::<S::Key, S::Value>(number);
         let mut parts = shared.parts.lock();
         parts.entries = 0;

@@ -6,6 +6,7 @@
 //! type. They are written when the client has read what was written before.
 
 use super::atomic::too_many;
+use super::ordered::WAY_OUT;
 use super::{Context, Failure, Outcome, Step, View, Work, begin};
 use crate::clients::Client;
 use crate::glob::{Matching, STEPS_PER_BYTE, TooManySteps};
@@ -335,9 +336,12 @@ impl<E: Element> Listing<E> {
     }
 
     /// The next entry, with its match so far.
-    fn next(&mut self, context: &mut Context<'_>) -> Option<((Key, Value), Matching)> {
+    fn next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Result<Option<((Key, Value), Matching)>, Failure> {
         if let Some(current) = self.current.take() {
-            return Some(current);
+            return Ok(Some(current));
         }
         let entry = match &mut self.source {
             Source::Walk { most, .. } if *most == self.seen && self.page.is_none() => None,
@@ -346,6 +350,11 @@ impl<E: Element> Listing<E> {
                 let is_copied = walk.at_hand() == 0;
                 let entry = walk.next(context.database());
                 if is_copied {
+                    let most = context.server.limits.max_snapshot;
+                    if walk.ahead() > most {
+                        context.server.store.snapshots().refuse();
+                        return Err(too_much_written(most));
+                    }
                     let (copied, copies) = walk.copies();
                     held.goes_on(copied, copies);
                     context.turn.spend(walk.at_hand());
@@ -365,7 +374,7 @@ impl<E: Element> Listing<E> {
             Source::Copies { copies, .. } => copies.next(),
             Source::Past { entries, .. } => entries.next(),
         };
-        entry.map(|entry| (entry, Matching::default()))
+        Ok(entry.map(|entry| (entry, Matching::default())))
     }
 
     /// Gathers until the end or the end of the turn. Returns the key that a next page goes on
@@ -379,14 +388,7 @@ impl<E: Element> Listing<E> {
         let longest = context.server.live.max_output_buffer.bytes();
         let most = limits.turn.max_gathered.0;
         let atomic = context.server.limits.transactions.max_atomic;
-        while let Some((entry, mut matching)) = self.next(context) {
-            if let Source::Snapshot { walk, .. } = &self.source {
-                let most = limits.max_snapshot;
-                if walk.ahead() > most {
-                    context.server.store.snapshots().refuse();
-                    return Err(too_much_written(most));
-                }
-            }
+        while let Some((entry, mut matching)) = self.next(context)? {
             self.looked += 1;
             if context.databases.are_held() && self.looked > atomic {
                 return Err(too_many(atomic));
@@ -456,10 +458,9 @@ impl<E: Element> Listing<E> {
 }
 
 fn too_much_written(most: usize) -> Failure {
-    let way_out = "ask for a smaller range or a LIMIT, or leave SNAPSHOT out";
     let text = format!(
         "ERR more than {most} keys were written while the range was read, the limit of a snapshot \
-         (--max-snapshot); {way_out}"
+         (--max-snapshot); {WAY_OUT}"
     );
     Failure::Owned(text.into_bytes())
 }
@@ -488,7 +489,12 @@ impl<E: Element> Work for Listing<E> {
                 Source::Copies { copies: all, .. } | Source::Past { entries: all, .. } => {
                     *all = Vec::new().into_iter();
                 }
-                Source::Walk { .. } | Source::Snapshot { .. } => {}
+                Source::Snapshot { walk, held, .. } => {
+                    walk.end();
+                    let (copied, copies) = walk.copies();
+                    held.goes_on(copied, copies);
+                }
+                Source::Walk { .. } => {}
             }
             self.write_header(context, last);
             self.is_written = true;

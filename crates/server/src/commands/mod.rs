@@ -567,25 +567,22 @@ fn check_rights(
 ) -> Result<(), Failure> {
     const OF_NODES: [&str; 3] = ["client|forwarded", "client|lastseq", "select"];
     let (session, users) = (&mut *lent.session, &lent.server.users);
+    let check = |session: &mut Session| match session.identity.may_do_everything(users) {
+        true => Ok(()),
+        false => check_user(session, command, arguments),
+    };
     // A node that writes for a user has rights of its own to do so.
     if session.node.is_some()
         && OF_NODES.contains(&command.full_name)
         && let Some(mut node) = session.node.take()
     {
         std::mem::swap(&mut node, &mut session.identity);
-        let is_free = session.identity.may_do_everything(users);
-        let checked = match is_free {
-            true => Ok(()),
-            false => check_user(session, command, arguments),
-        };
+        let checked = check(session);
         std::mem::swap(&mut node, &mut session.identity);
         session.node = Some(node);
         return checked;
     }
-    match session.identity.may_do_everything(users) {
-        true => Ok(()),
-        false => check_user(session, command, arguments),
-    }
+    check(session)
 }
 
 /// Whether the user of the connection may run a command with these arguments.

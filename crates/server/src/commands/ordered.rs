@@ -222,10 +222,12 @@ impl<E: Element> Work for Snapshot<E> {
     }
 }
 
+/// What to do where a snapshot is refused.
+pub(super) const WAY_OUT: &str = "ask for a smaller range or a LIMIT, or leave SNAPSHOT out";
+
 fn too_long(most: usize) -> Failure {
-    let way_out = "ask for a smaller range or a LIMIT, or leave SNAPSHOT out";
     let text = format!(
-        "ERR the range has more than {most} keys, the limit of a snapshot (--max-snapshot); {way_out}"
+        "ERR the range has more than {most} keys, the limit of a snapshot (--max-snapshot); {WAY_OUT}"
     );
     Failure::Owned(text.into_bytes())
 }
