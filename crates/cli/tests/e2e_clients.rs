@@ -4,14 +4,11 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::{Command, Output};
 use support::resp::encode;
+use support::scripts::{self, go, node, python, script};
 use support::tls::Authority;
-use support::{PATIENCE, Server, root, run};
+use support::{Server, run};
 use tempfile::TempDir;
 
 fn output(command: &mut Command, input: &[u8]) -> String {
@@ -187,62 +184,14 @@ impl Scripted {
     /// Runs a script to its end. It prints "restart" when it wants the server to be started again,
     /// and "passed" at last.
     fn passes(mut self, command: &mut Command) {
-        let mut child = command
-            .args(&self.ports)
-            .arg(self.authority.certificate())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let mut answers = child.stdin.take().expect("its input is piped");
-        let output = BufReader::new(child.stdout.take().expect("its output is piped"));
-        let (sender, lines) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            output
-                .lines()
-                .map_while(Result::ok)
-                .try_for_each(|line| sender.send(line))
+        command.args(&self.ports).arg(self.authority.certificate());
+        scripts::passes(command, |line| {
+            (line == "restart").then(|| {
+                self.restart();
+                "restarted"
+            })
         });
-        let mut has_passed = false;
-        while let Ok(line) = lines.recv_timeout(4 * PATIENCE) {
-            match &*line {
-                "restart" => {
-                    self.restart();
-                    writeln!(answers, "restarted").expect("the script reads");
-                }
-                "passed" => has_passed = true,
-                other => println!("{other}"),
-            }
-        }
-        if !has_passed {
-            let _ = child.kill();
-        }
-        let status = child.wait().expect("its status");
-        let _ = reader.join().expect("its output is read");
-        assert!(has_passed && status.success(), "{command:?}: {status}");
     }
-}
-
-fn script(name: &str) -> PathBuf {
-    root().join("crates/cli/tests/clients").join(name)
-}
-
-/// The interpreter with the client: `TREMULA_PYTHON`, or the one under `target/venv`.
-fn python() -> PathBuf {
-    let python = std::env::var_os("TREMULA_PYTHON")
-        .map_or_else(|| root().join("target/venv/bin/python"), PathBuf::from);
-    let has_client = Command::new(&python)
-        .args(["-c", "import redis, django"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    assert!(
-        has_client,
-        "{} is no Python with the packages `redis` and `django`. Run `cargo xtask test`, which makes one, or\n  \
-         python3 -m venv target/venv && target/venv/bin/pip install redis django\n\
-         or name another with TREMULA_PYTHON.",
-        python.display()
-    );
-    python
 }
 
 #[test]
@@ -253,21 +202,6 @@ fn the_python_client_works() {
 #[test]
 fn the_cache_of_django_works() {
     Scripted::start().passes(Command::new(python()).arg(script("django_cache.py")));
-}
-
-/// Node.js with the clients that `cargo xtask test` installs.
-fn node(name: &str) -> Command {
-    let modules = root().join("target/node/node_modules");
-    assert!(
-        modules.join("ioredis").is_dir() && modules.join("redis").is_dir(),
-        "{} has no clients. Run `cargo xtask test`, which installs them.",
-        modules.display()
-    );
-    let mut command = Command::new("node");
-    command
-        .env("NODE_PATH", modules)
-        .arg(script("node").join(name));
-    command
 }
 
 #[test]
@@ -282,9 +216,5 @@ fn node_redis_works() {
 
 #[test]
 fn go_redis_works() {
-    let mut go = Command::new("go");
-    Scripted::start().passes(
-        go.current_dir(script("go"))
-            .args(["run", "-mod=readonly", "."]),
-    );
+    Scripted::start().passes(&mut go());
 }

@@ -2,14 +2,11 @@
 
 use crate::cluster::Cluster;
 use crate::flat;
+use crate::support::eventually;
 use crate::support::resp::{Connection, bulk, elements};
-use crate::support::{PATIENCE, eventually, root};
+use crate::support::scripts::{self, go, node, python, script};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::Command;
 
 /// The descriptions in a reply.
 fn described(reply: &[u8]) -> Vec<BTreeMap<String, String>> {
@@ -125,64 +122,25 @@ fn passes(command: &mut Command) {
         });
     }
     let ports = cluster.addresses.iter().map(|node| node.port().to_string());
-    let mut child = command
-        .args(ports)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let mut answers = child.stdin.take().expect("its input is piped");
-    let output = BufReader::new(child.stdout.take().expect("its output is piped"));
-    let (sender, lines) = mpsc::channel();
-    let reader = thread::spawn(move || {
-        let mut lines = output.lines().map_while(Result::ok);
-        lines.try_for_each(|line| sender.send(line))
+    scripts::passes(command.args(ports), |line| {
+        (line == "kill").then(|| {
+            cluster.nodes[leader] = None;
+            "killed"
+        })
     });
-    let mut has_passed = false;
-    while let Ok(line) = lines.recv_timeout(4 * PATIENCE) {
-        match &*line {
-            "kill" => {
-                cluster.nodes[leader] = None;
-                writeln!(answers, "killed").expect("the script reads");
-            }
-            "passed" => has_passed = true,
-            other => println!("{other}"),
-        }
-    }
-    if !has_passed {
-        let _ = child.kill();
-    }
-    let status = child.wait().expect("its status");
-    let _ = reader.join().expect("its output is read");
-    assert!(has_passed && status.success(), "{command:?}: {status}");
-}
-
-fn script(name: &str) -> PathBuf {
-    root().join("crates/cli/tests/clients").join(name)
 }
 
 #[test]
 fn the_python_client_finds_the_leader_and_the_next_one() {
-    let python = std::env::var_os("TREMULA_PYTHON")
-        .map_or_else(|| root().join("target/venv/bin/python"), PathBuf::from);
-    passes(Command::new(python).arg(script("redis_py_sentinel.py")));
+    passes(Command::new(python()).arg(script("redis_py_sentinel.py")));
 }
 
 #[test]
 fn ioredis_finds_the_leader_and_the_next_one() {
-    let modules = root().join("target/node/node_modules");
-    let mut node = Command::new("node");
-    passes(
-        node.env("NODE_PATH", modules)
-            .arg(script("node").join("ioredis_sentinel.js")),
-    );
+    passes(&mut node("ioredis_sentinel.js"));
 }
 
 #[test]
 fn go_redis_finds_the_leader_and_the_next_one() {
-    let mut go = Command::new("go");
-    passes(
-        go.current_dir(script("go"))
-            .args(["run", "-mod=readonly", ".", "sentinel"]),
-    );
+    passes(go().arg("sentinel"));
 }

@@ -6,6 +6,7 @@
 pub(crate) mod ets;
 pub(crate) mod load;
 pub(crate) mod resp;
+pub(crate) mod scripts;
 pub(crate) mod tls;
 pub(crate) mod wire;
 
