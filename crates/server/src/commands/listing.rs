@@ -286,13 +286,16 @@ pub(super) struct Page {
     pub(super) wants_strings: bool,
 }
 
+/// An entry, and how far it was matched with the pattern.
+type Matched = ((Key, Value), Matching);
+
 /// A list on its way.
 pub(super) struct Listing<E> {
     source: Source,
     /// The argument with the pattern.
     pattern: Option<usize>,
     /// The entry whose match goes on.
-    current: Option<((Key, Value), Matching)>,
+    current: Option<Matched>,
     page: Option<Page>,
     seen: usize,
     /// All that it has gone through.
@@ -336,10 +339,7 @@ impl<E: Element> Listing<E> {
     }
 
     /// The next entry, with its match so far.
-    fn next(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Result<Option<((Key, Value), Matching)>, Failure> {
+    fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Matched>, Failure> {
         if let Some(current) = self.current.take() {
             return Ok(Some(current));
         }
