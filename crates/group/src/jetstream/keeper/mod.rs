@@ -250,14 +250,20 @@ impl Work {
     /// Makes a snapshot if one is due and this node is to make it, and cuts the stream.
     async fn keep(&mut self) -> Result<(), String> {
         let log = self.measure().await?;
-        let peers = self.peers.all().await?;
-        let is_maker = maker(&peers) == Some(&self.settings.node);
-        let is_old = self.listed.is_none_or(|at| at.elapsed() >= LIST);
-        if is_old || (is_maker && self.shelf.is_due(log, self.every)) {
+        if self.listed.is_none_or(|at| at.elapsed() >= LIST) {
             self.list().await?;
         }
-        if !is_maker {
+        let is_due = self.shelf.is_due(log, self.every);
+        // Each look at the other nodes takes NATS a consumer of its own.
+        if !is_due && self.shelf.keep_from(None) <= log.first {
             return Ok(());
+        }
+        let peers = self.peers.all().await?;
+        if maker(&peers) != Some(&self.settings.node) {
+            return Ok(());
+        }
+        if is_due {
+            self.list().await?;
         }
         if self.shelf.is_due(log, self.every) && Instant::now() >= self.paused_until {
             match self.make().await {
