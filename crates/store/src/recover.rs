@@ -1,17 +1,28 @@
 //! A store with a log: how it is opened, saved, and waited for.
 
 use crate::disk::{
-    Folder, RecoverError, SaveError, Saved, SnapshotError, apply_record, load, replay,
+    Folder, RecoverError, SaveError, Saved, SnapshotError, apply_batch, load, replay,
 };
 use crate::effects::{Effects, Journal};
 use crate::engines;
 use crate::store::{OpenError, Store, StoreConfig};
 use std::path::PathBuf;
 use tremula_log::{Batch, Log, Sequence, Stopped};
-use tremula_sync::system::{Arc, thread};
+use tremula_sync::system::{Arc, OnceLock, thread};
 
 /// Bytes of a term in a store with a log: its external form has to fit into one record.
 const MOST_TERM: usize = 256 << 20;
+
+/// The threads that work on what is read back.
+fn cores() -> usize {
+    // The system reads files to answer.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| match thread::available_parallelism() {
+        // The model checkers know no thread of the system.
+        Ok(threads) if !cfg!(any(loom, shuttle)) => threads.get(),
+        _ => 1,
+    })
+}
 
 /// What was found on the disk.
 #[derive(Debug)]
@@ -90,11 +101,7 @@ impl Store {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Self, Recovered), OpenError> {
         engines::check_logged(config.engine)?;
-        // The model checkers know no thread of the system.
-        let threads = match thread::available_parallelism() {
-            Ok(threads) if !cfg!(any(loom, shuttle)) => threads.get(),
-            _ => 1,
-        };
+        let threads = cores();
         let mut damaged = Vec::new();
         let mut snapshot = None;
         let config = &bounded(config);
@@ -179,22 +186,23 @@ impl Store {
     }
 
     /// Makes true what the records of a batch say, which follow what the store has. For a store
-    /// that [follows](Self::recover_to_follow); by one thread at a time. A reader sees each record
-    /// as a whole, and may see some of a step over several keys.
+    /// that [follows](Self::recover_to_follow); by one thread at a time.
+    ///
+    /// A batch of hundreds of records is applied by all cores, each key by one of them in the order
+    /// of the log. So a reader sees each record as a whole and each key go forwards, and may see a
+    /// part of a step over several keys, or a later change of one key before an earlier one of
+    /// another. When this returns, all of the batch can be seen.
     ///
     /// # Errors
     ///
-    /// [`RecoverError`] if a record means nothing; those before it have been applied.
+    /// [`RecoverError`] if a record means nothing; all others of the batch have been applied.
     pub fn apply(&self, first: Sequence, batch: &Batch) -> Result<(), RecoverError> {
         let last = first.plus(batch.len() as u64).before();
         if let Some(journal) = &self.journal {
             // Before it can be seen: a snapshot ends where this says.
             journal.applies(last);
         }
-        for (sequence, record) in (first.get()..).zip(batch.records()) {
-            apply_record(self, sequence, record)?;
-        }
-        Ok(())
+        apply_batch(self, first, batch, cores())
     }
 
     /// The effects are this store's own from now on, and begin with this number. For a store that

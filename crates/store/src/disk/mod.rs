@@ -37,7 +37,7 @@ pub use backup::{CopiedStore, CopyStoreError, LOG_FOLDER, backup, restore};
 pub use folder::{Folder, Saved};
 pub(crate) use range::SnapshotRange;
 pub(crate) use read::{Loaded, load};
-pub(crate) use replay::{apply_record, replay};
+pub(crate) use replay::{apply_batch, replay};
 pub(crate) use write::write;
 
 /// Makes a directory for this user alone, and those above it, if they are missing.

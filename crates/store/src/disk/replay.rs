@@ -1,4 +1,5 @@
-//! Applying the log behind a snapshot, on all cores.
+//! Applying the log behind a snapshot, and batches of a log that another process writes, on all
+//! cores.
 //!
 //! Every thread reads every record, and applies those whose keys, or rows of tables, are its own,
 //! in the log's order. At a record of a range, or of a whole table, all wait for each other, and
@@ -12,7 +13,7 @@ use crate::store::Store;
 use crate::{BadRecord, Key, Lifetime, Value, Version};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use tremula_index::Update;
-use tremula_log::{Entry, Log, Sequence};
+use tremula_log::{Batch, Entry, Log, Records, Sequence};
 use tremula_sync::system::mpsc::{Receiver, SyncSender, sync_channel};
 use tremula_sync::system::{Barrier, Mutex, thread};
 use tremula_table::table::effect::{OwnedEffect, Subject};
@@ -20,6 +21,10 @@ use tremula_table::term::Limits;
 
 /// Batches that have been read and not applied yet.
 const AHEAD: usize = 64;
+
+/// Records of one batch from which on it is applied by several threads: one thread takes longer for
+/// these than it takes to start the others, some tens of microseconds each.
+pub(crate) const SHARED_FROM: usize = if cfg!(debug_assertions) { 64 } else { 512 };
 
 /// Applies all records from a sequence on to a store that nobody else uses yet. Returns how many
 /// there were. Now and then `progress` gets the sequence that has been read.
@@ -31,14 +36,7 @@ pub(crate) fn replay(
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, RecoverError> {
     let threads = threads.max(1);
-    let barrier = Barrier::new(threads);
-    let shared = Replaying {
-        store,
-        from,
-        threads,
-        barrier: &barrier,
-        failed: Mutex::new(None),
-    };
+    let shared = Replaying::new(store, from, threads);
     let count = thread::scope(|scope| {
         let mut senders: Vec<SyncSender<Entry>> = Vec::new();
         // A single thread is this one.
@@ -58,36 +56,100 @@ pub(crate) fn replay(
                 let _ = sender.send(entry.clone());
             }
             if threads == 1 {
-                shared.apply_batch(0, &entry);
+                shared.apply_batch(0, entry.first(), entry.records());
             }
             progress(last);
         }
         Ok::<u64, RecoverError>(count)
     })?;
-    match shared.failed.into_inner() {
-        Ok(Some(error)) => Err(error),
-        Ok(None) | Err(_) => Ok(count),
+    shared.end().map(|()| count)
+}
+
+/// Applies a batch whose first record has this sequence, and returns when all of it is applied. With
+/// `threads` above 1, a batch of at least [`SHARED_FROM`] records is applied by several threads.
+pub(crate) fn apply_batch(
+    store: &Store,
+    first: Sequence,
+    batch: &Batch,
+    threads: usize,
+) -> Result<(), RecoverError> {
+    let is_shared = threads > 1 && batch.len() >= SHARED_FROM;
+    if !is_shared || !apply_shared(store, first, batch, threads)? {
+        let alone = Replaying::new(store, first, 1);
+        alone.apply_batch(0, first, batch.records());
+        alone.end()?;
     }
+    Ok(())
+}
+
+/// Applies a batch by this thread and others. Returns false, and has done nothing, if the system
+/// refuses a thread.
+fn apply_shared(
+    store: &Store,
+    first: Sequence,
+    batch: &Batch,
+    threads: usize,
+) -> Result<bool, RecoverError> {
+    let shared = &Replaying::new(store, first, threads);
+    let is_begun = thread::scope(|scope| {
+        let mut begin = Vec::new();
+        for number in 1..threads {
+            let (sender, receiver) = sync_channel(1);
+            let apply = move || {
+                // No thread waits for the others before it is certain that all are there.
+                if let Ok(()) = receiver.recv() {
+                    shared.apply_batch(number, first, batch.records());
+                }
+            };
+            if thread::Builder::new().spawn_scoped(scope, apply).is_err() {
+                return false;
+            }
+            begin.push(sender);
+        }
+        for sender in begin {
+            let _ = sender.send(());
+        }
+        shared.apply_batch(0, first, batch.records());
+        true
+    });
+    shared.end().map(|()| is_begun)
 }
 
 struct Replaying<'a> {
     store: &'a Store,
     from: Sequence,
     threads: usize,
-    barrier: &'a Barrier,
+    barrier: Barrier,
     failed: Mutex<Option<RecoverError>>,
 }
 
-impl Replaying<'_> {
-    fn apply_all(&self, number: usize, entries: &Receiver<Entry>) {
-        for entry in entries {
-            self.apply_batch(number, &entry);
+impl<'a> Replaying<'a> {
+    fn new(store: &'a Store, from: Sequence, threads: usize) -> Self {
+        Self {
+            store,
+            from,
+            threads,
+            barrier: Barrier::new(threads),
+            failed: Mutex::new(None),
         }
     }
 
-    fn apply_batch(&self, number: usize, entry: &Entry) {
-        let first = entry.first().get();
-        for (sequence, record) in (first..).zip(entry.records()) {
+    /// The first error, if there was one.
+    fn end(&self) -> Result<(), RecoverError> {
+        match self.failed.lock().map(|mut failed| failed.take()) {
+            Ok(Some(error)) => Err(error),
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
+    fn apply_all(&self, number: usize, entries: &Receiver<Entry>) {
+        for entry in entries {
+            self.apply_batch(number, entry.first(), entry.records());
+        }
+    }
+
+    fn apply_batch(&self, number: usize, first: Sequence, records: Records<'_>) {
+        for (sequence, record) in (first.get()..).zip(records) {
             // A batch may have begun before the snapshot did.
             if sequence < self.from.get() {
                 continue;
@@ -146,13 +208,6 @@ impl Replaying<'_> {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
         (hasher.hash_one(subject) % self.threads as u64) as usize
     }
-}
-
-/// Makes true what a record of this sequence says.
-pub(crate) fn apply_record(store: &Store, sequence: u64, bytes: &[u8]) -> Result<(), RecoverError> {
-    let record = Record::read(bytes);
-    let record = record.map_err(|source| RecoverError::Record { sequence, source })?;
-    apply(store, sequence, &record)
 }
 
 /// Makes true what the record says.

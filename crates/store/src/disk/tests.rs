@@ -2,16 +2,17 @@
 //! the log on top.
 
 use super::format::{END, ENTRIES, EXPIRING, block_head, head};
-use super::{load, replay, write};
+use super::replay::SHARED_FROM;
+use super::{apply_batch, load, replay, write};
 use crate::effects::fields::{write_number, write_text};
 use crate::{
-    CacheSettings, Engine, Expiry, Folder, Key, LEAST_CACHE, Store, StoreConfig,
+    CacheSettings, Engine, Expiry, Folder, Key, LEAST_CACHE, RecoverError, Store, StoreConfig,
     Strategy as Shards, Update, Value, Version,
 };
 use proptest::prelude::*;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::path::Path;
-use tremula_log::{Log, MemoryLog, Sequence};
+use tremula_log::{Batch, Log, MemoryLog, Sequence};
 use tremula_sync::system::Arc;
 use tremula_table::{BadArgument, Kind, Options};
 
@@ -116,6 +117,95 @@ proptest! {
         prop_assert_eq!(&contents(&again), &expected);
         replay(&again, &*log, begins, THREADS, &mut |_| ()).expect("the log is whole");
         prop_assert_eq!(&contents(&again), &expected);
+    }
+}
+
+/// All records of a log as batches of these lengths, repeatedly, each with its first sequence.
+fn batches(log: &dyn Log, lengths: &[usize]) -> Vec<(Sequence, Batch)> {
+    let mut batches: Vec<(Sequence, Batch)> = Vec::new();
+    let mut lengths = lengths.iter().cycle();
+    let mut left = 0;
+    for entry in log.read(Sequence::FIRST).expect("the log is whole") {
+        let entry = entry.expect("the log is whole");
+        for (sequence, record) in (entry.first().get()..).zip(entry.records()) {
+            if left == 0 {
+                left = *lengths.next().expect("there are some");
+                batches.push((Sequence::new(sequence), Batch::new()));
+            }
+            let batch = &mut batches.last_mut().expect("there is one").1;
+            batch.push(record);
+            left -= 1;
+        }
+    }
+    batches
+}
+
+/// Each key has several records in each batch, and records of ranges lie between.
+#[test]
+fn a_follower_that_applies_on_several_threads_comes_to_what_the_leader_has() {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let leader = Store::logging(&config(), Arc::clone(&log)).expect("a store");
+    for number in 0..4000_u32 {
+        let (key, length) = ((number * 7 % 11) as u8, (number % 37) as u8);
+        run(
+            &leader,
+            &match number % 13 {
+                0 => Operation::Remove(key),
+                1 | 2 => Operation::SetTime(key, Some(number.is_multiple_of(2))),
+                3..7 => Operation::Append(key, length),
+                _ => Operation::Insert(key, length),
+            },
+        );
+        if number % 97 == 96 {
+            let (low, high) = (Bound::Included(self::key(2)), Bound::Excluded(self::key(5)));
+            let removed = leader.commit(|effects| {
+                (leader.database(0)).remove_range(effects, low.as_ref(), high.as_ref())
+            });
+            removed.expect("the log takes it");
+        }
+    }
+    leader.forward();
+    let batches = batches(&*log, &[SHARED_FROM * 3, 1, SHARED_FROM, SHARED_FROM - 1]);
+    assert!(
+        batches
+            .iter()
+            .filter(|(_, batch)| batch.len() >= SHARED_FROM)
+            .count()
+            > 3
+    );
+    for threads in [1, 2, 5] {
+        let follower = Store::made(&config(), true).expect("a store");
+        for (first, batch) in &batches {
+            apply_batch(&follower, *first, batch, threads).expect("it means something");
+        }
+        assert_eq!(contents(&follower), contents(&leader), "{threads} threads");
+    }
+}
+
+#[test]
+fn a_record_without_a_meaning_is_named_and_the_others_are_applied() {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let leader = Store::logging(&config(), Arc::clone(&log)).expect("a store");
+    for number in 0..SHARED_FROM {
+        run(&leader, &Operation::Insert((number % 200) as u8, 3));
+    }
+    leader.forward();
+    let mut batch = Batch::new();
+    for (at, record) in batches(&*log, &[SHARED_FROM])[0].1.records().enumerate() {
+        batch.push(if at == 7 { b"\xffnothing" } else { record });
+    }
+    for threads in [1, 3] {
+        let follower = Store::made(&config(), true).expect("a store");
+        let error = apply_batch(&follower, Sequence::FIRST, &batch, threads).unwrap_err();
+        assert!(
+            matches!(error, RecoverError::Record { sequence: 8, .. }),
+            "{error}"
+        );
+        let shown = contents(&follower).len();
+        assert_eq!(
+            shown + usize::from(SHARED_FROM <= 200),
+            contents(&leader).len()
+        );
     }
 }
 

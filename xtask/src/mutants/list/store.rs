@@ -22,6 +22,9 @@ const AGAIN: Checker = durable("what_was_written_is_there_again");
 /// Threads that write the same keys, and snapshots meanwhile.
 const THREADS: Checker = durable("what_threads_write_at_once");
 
+/// Batches that a follower applies on several threads.
+const SHARED: Checker = store(Target::Lib, "disk::tests");
+
 /// Asks what is on the disk, and kills servers.
 const DURABLE: Checker = Checker {
     flavour: Flavour::Plain,
@@ -101,6 +104,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "            out.push(INCLUDED);\n",
         why: "A restart removes the first key behind each range that was removed.",
         checker: store(Target::Lib, "what_is_written_is_read_back"),
+        hangs: false,
+    },
+    Mutant {
+        name: "store_follower_spreads_a_key_over_threads",
+        file: "crates/store/src/disk/replay.rs",
+        original: "        (hasher.hash_one(subject) % self.threads as u64) as usize\n",
+        replacement: "        let _ = hasher.hash_one(subject);\n        static TURN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);\n        TURN.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % self.threads\n",
+        why: "A record is applied by no thread or by two, and those of a key not in their order.",
+        checker: SHARED,
+        hangs: false,
+    },
+    Mutant {
+        name: "store_follower_keeps_a_part_of_a_batch_to_itself",
+        file: "crates/store/src/disk/replay.rs",
+        original: "        shared.apply_batch(0, first, batch.records());\n        true\n",
+        replacement: "        if let Some(next) = batch.records().next() {\n            let _ = next;\n            shared.apply_batch(1, first, batch.records());\n        }\n        true\n",
+        why: "What one of the threads is to apply is lost.",
+        checker: SHARED,
         hangs: false,
     },
     Mutant {
