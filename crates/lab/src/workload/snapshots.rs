@@ -5,7 +5,7 @@ use crate::measure::Span;
 use foldhash::HashMap;
 use rand::{Rng, RngExt};
 
-/// Writers update keys of their own, and another thread may take snapshots meanwhile.
+/// Writers update keys of their own, and another thread may read the whole table meanwhile.
 ///
 /// The value of a key is the number of the update that wrote it, counted from 1 by each writer; 0
 /// if no update wrote it. The updates of a writer come one after the other. So if update n is the
@@ -28,19 +28,22 @@ pub struct SnapshotJob {
 pub enum Company {
     /// Nothing.
     Nobody,
+    /// Another thread scans the whole table, again and again: what any reader costs the writers.
+    Scans,
     /// Another thread takes snapshots of the whole table, one after the other.
     Snapshots,
 }
 
 impl Company {
-    /// Both, in the order of measurement.
-    pub const ALL: [Self; 2] = [Self::Nobody, Self::Snapshots];
+    /// All, in the order of measurement.
+    pub const ALL: [Self; 3] = [Self::Nobody, Self::Scans, Self::Snapshots];
 
     /// The name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nobody => "updates_alone",
+            Self::Scans => "updates_beside_scans",
             Self::Snapshots => "updates_beside_snapshots",
         }
     }
@@ -71,6 +74,18 @@ impl SnapshotJob {
         self.streams.len()
     }
 
+    /// Checks the number of entries that a scan or snapshot visited.
+    ///
+    /// # Errors
+    ///
+    /// They are not all of the table, or more.
+    pub fn check_length(&self, visited: usize) -> Result<(), String> {
+        match self.keys.len() {
+            keys if keys == visited => Ok(()),
+            keys => Err(format!("it shows {visited} entries of {keys}")),
+        }
+    }
+
     /// Checks that a copy of the table, ascending, is as of one moment. `done` has the number of
     /// updates that each writer had done at that moment; without it any number is right.
     ///
@@ -79,10 +94,7 @@ impl SnapshotJob {
     /// The copy lacks an entry, has an entry that is not in the table, is out of order, or shows an
     /// update without another one that the same writer did before.
     pub fn check(&self, copy: &[(u64, u64)], done: Option<&[u64]>) -> Result<(), String> {
-        if copy.len() != self.keys.len() {
-            let keys = self.keys.len();
-            return Err(format!("a snapshot has {} entries of {keys}", copy.len()));
-        }
+        self.check_length(copy.len())?;
         if let Some(pair) = copy.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
             let (key, last) = (pair[1].0, pair[0].0);
             return Err(format!("key {key} follows {last} in a snapshot"));

@@ -1,4 +1,4 @@
-//! Writers update keys, alone and beside snapshots of the whole table.
+//! Writers update keys, alone and beside a thread that reads the whole table.
 
 use crate::{
     contestants::subject::{Measured, Subject, Task, expect},
@@ -6,6 +6,7 @@ use crate::{
     workload::{Company, SnapshotJob, part_of},
 };
 use std::{
+    hint::black_box,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -13,7 +14,8 @@ use std::{
 /// How many updates a writer does before it looks at the time again.
 const STRIDE: usize = 64;
 
-/// The name of the figure that counts snapshots.
+/// The names of the figures that count what the reader does.
+const SCANS: &str = "scans_per_second";
 const SNAPSHOTS: &str = "snapshots_per_second";
 
 impl Task<u64> for &SnapshotJob {
@@ -46,7 +48,7 @@ impl Task<u64> for &SnapshotJob {
 /// What a thread has done.
 enum Done {
     Updates(Updates),
-    Snapshots(Snapshots),
+    Reads(Reads),
 }
 
 /// The updates of a writer.
@@ -59,17 +61,25 @@ struct Updates {
     ended: Instant,
 }
 
-/// The snapshots of a measurement.
-struct Snapshots {
+/// The scans or snapshots of a measurement.
+struct Reads {
     count: u64,
     elapsed: Duration,
     /// The last one, to be checked when the time is over.
-    last: Option<Vec<(u64, u64)>>,
+    last: Last,
+}
+
+enum Last {
+    /// How many entries the scan visited.
+    Scan(usize),
+    Snapshot(Vec<(u64, u64)>),
+    /// The table gives no snapshots.
+    Nothing,
 }
 
 impl SnapshotJob {
-    /// Measures the writers, which go on until the last snapshot is complete. Their throughput is
-    /// that of the time that counts, though, and not of what the last snapshot takes longer.
+    /// Measures the writers, which go on until the last scan or snapshot is complete. Their
+    /// throughput is that of the time that counts, though, and not of what the last one takes longer.
     fn measure<S: Subject<u64>>(
         &self,
         table: &S,
@@ -77,7 +87,7 @@ impl SnapshotJob {
         done: &mut [u64],
     ) -> Result<Result<Sample, String>, String> {
         let writers = self.writers();
-        let beside = company == Company::Snapshots;
+        let beside = company != Company::Nobody;
         let is_over = AtomicBool::new(!beside);
         let threads = writers + usize::from(beside);
         let timed = together_for(threads, self.span, |thread, lap| match done.get(thread) {
@@ -85,13 +95,13 @@ impl SnapshotJob {
                 let stream = &self.streams[thread];
                 Done::Updates(update(table, stream, *done, lap, &is_over))
             }
-            None => Done::Snapshots(take_snapshots(table, lap, &is_over)),
+            None => Done::Reads(read(table, company, lap, &is_over)),
         });
-        let (mut updates, mut snapshots) = (Vec::new(), None);
+        let (mut updates, mut reads) = (Vec::new(), None);
         for result in timed.results {
             match result {
                 Done::Updates(of_writer) => updates.push(of_writer),
-                Done::Snapshots(taken) => snapshots = Some(taken),
+                Done::Reads(of_reader) => reads = Some(of_reader),
             }
         }
         for (done, updates) in done.iter_mut().zip(&updates) {
@@ -102,13 +112,17 @@ impl SnapshotJob {
         let elapsed = ended.zip(begun).map(|(ended, begun)| ended - begun);
         let counted = updates.iter().map(|updates| updates.counted).sum();
         let mut sample = Sample::new(counted, elapsed.unwrap_or_default());
-        if let Some(taken) = snapshots {
-            let last = taken.last.ok_or("it gave no snapshot")?;
-            if let Err(fault) = self.check(&last, None) {
+        if let Some(reads) = reads {
+            let (name, checked) = match reads.last {
+                Last::Scan(visited) => (SCANS, self.check_length(visited)),
+                Last::Snapshot(copy) => (SNAPSHOTS, self.check(&copy, None)),
+                Last::Nothing => return Err("it gave no snapshot".into()),
+            };
+            if let Err(fault) = checked {
                 return Ok(Err(fault));
             }
-            let seconds = taken.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-            let figure = (SNAPSHOTS.to_owned(), taken.count as f64 / seconds);
+            let seconds = reads.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+            let figure = (name.to_owned(), reads.count as f64 / seconds);
             sample.figures.push(figure);
         }
         Ok(Ok(sample))
@@ -162,20 +176,31 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Takes one snapshot after the other until the time is up; at least one.
-fn take_snapshots<S: Subject<u64>>(
+/// Reads the whole table again and again until the time is up; at least once.
+fn read<S: Subject<u64>>(
     table: &S,
+    company: Company,
     lap: &mut Lap<'_>,
     is_over: &AtomicBool,
-) -> Snapshots {
+) -> Reads {
     let _over = Over(is_over);
     let begun = Instant::now();
     let mut count = 0;
     loop {
-        let last = table.snapshot();
+        let last = if company == Company::Scans {
+            let (mut visited, mut sum) = (0, 0_u64);
+            table.scan(None, usize::MAX, |_, value| {
+                visited += 1;
+                sum = sum.wrapping_add(value);
+            });
+            black_box(sum);
+            Last::Scan(visited)
+        } else {
+            table.snapshot().map_or(Last::Nothing, Last::Snapshot)
+        };
         count += 1;
-        if !lap.done(0) || last.is_none() {
-            return Snapshots {
+        if !lap.done(0) || matches!(last, Last::Nothing) {
+            return Reads {
                 count,
                 elapsed: begun.elapsed(),
                 last,
