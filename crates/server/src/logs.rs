@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -133,6 +134,8 @@ pub(crate) fn begin(arguments: &LogArgs) -> Result<(), LogError> {
         Format::Text => lines.boxed(),
         Format::Json => lines.json().boxed(),
     };
+    // The client of NATS logs each try to connect; a group says itself, and seldom, why it fails.
+    let lines = lines.with_filter(filter_fn(|event| !event.target().starts_with("async_nats")));
     // Fails if the program has a log of its own.
     let _ = tracing_subscriber::registry()
         .with(level)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod` | the thread that talks to NATS |
 //! | `settings` | where the servers are, and names |
+//! | `connection` | connecting, and saying why that fails |
 //! | `appends` | messages on their way, and what their answers mean |
 //! | `reading` | reading the stream from a message on |
 //! | `end` | the stream's last message |
@@ -15,6 +16,7 @@
 //! nowhere.
 
 mod appends;
+mod connection;
 mod end;
 mod keeper;
 mod presence;
@@ -26,8 +28,9 @@ use crate::clock::boot_time;
 use crate::config::Config;
 use crate::host::{Engine, Host, State};
 use crate::position::{MessageId, Point, Position};
-use async_nats::jetstream::{self, Context, context, stream};
-use async_nats::{Client, ConnectOptions, ServerAddr};
+use async_nats::ConnectOptions;
+use async_nats::jetstream::{self, Context, stream};
+use connection::{Failing, connect, options};
 pub use keeper::{Keeper, Packing, publish_snapshot};
 pub use settings::{Settings, SettingsError};
 use std::io;
@@ -44,13 +47,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// How long NATS may take to answer an append; the node tries again before that.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 
-/// How often a connection is tested.
-const PING: Duration = Duration::from_secs(2);
-
-/// The longest pause between two tries to connect.
-const RECONNECT: Duration = Duration::from_millis(500);
-
-/// The pause between two tries to find the stream.
+/// The pause between two tries to connect, or to find the stream.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// For how long NATS knows the ids of messages.
@@ -213,35 +210,6 @@ async fn stopped(commands: &mut UnboundedReceiver<Command>) {
     }
 }
 
-async fn options(settings: &Settings) -> io::Result<ConnectOptions> {
-    let mut options = match &settings.credentials {
-        Some(path) => ConnectOptions::with_credentials_file(path).await?,
-        None => ConnectOptions::new(),
-    };
-    if let Some(path) = &settings.authority {
-        options = options.add_root_certificates(path.clone());
-    }
-    Ok(options
-        .name(format!("tremula {} {}", settings.group, settings.node))
-        .retry_on_initial_connect()
-        .connection_timeout(ANSWER)
-        .request_timeout(Some(ANSWER))
-        .ping_interval(PING)
-        .reconnect_delay_callback(|attempt| {
-            let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
-            Duration::from_millis(20)
-                .saturating_mul(attempt)
-                .min(RECONNECT)
-        }))
-}
-
-/// The addresses of the servers.
-fn servers(settings: &Settings) -> Result<Vec<ServerAddr>, String> {
-    let servers = settings.servers.iter().map(|server| server.parse());
-    let servers: Result<_, std::io::Error> = servers.collect();
-    servers.map_err(|error| error.to_string())
-}
-
 /// Connects, finds or makes the stream, and starts the node.
 async fn begin(
     host: &Arc<Host>,
@@ -250,20 +218,12 @@ async fn begin(
     beginning: Beginning,
     commands: UnboundedSender<Command>,
 ) -> Result<Context, String> {
-    let client: Client = options
-        .connect(servers(settings)?)
-        .await
-        .map_err(|error| error.to_string())?;
-    let context = context::ContextBuilder::new()
-        .timeout(ACKNOWLEDGEMENT)
-        .build(client);
-    let mut failures = 0_u32;
+    let context = connect(settings, options).await;
+    let mut failing = Failing::default();
     while let Err(why) = stream(&context, settings).await {
-        // Said at once, and then seldom.
-        if failures.is_multiple_of(20) {
+        if failing.is_said() {
             tracing::warn!(stream = settings.stream(), "NATS has no stream yet: {why}");
         }
-        failures = failures.wrapping_add(1);
         tokio::time::sleep(AGAIN).await;
     }
     let Beginning {

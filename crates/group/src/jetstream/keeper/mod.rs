@@ -20,11 +20,12 @@ mod bucket;
 mod peers;
 mod publish;
 
-use super::{ACKNOWLEDGEMENT, AGAIN, Settings, described, options, servers};
+use super::connection::{options, try_connect};
+use super::{AGAIN, Settings, described};
 use crate::host::{Host, Standing};
 use crate::position::Position;
 use crate::shelf::{Extent, Manifest, Peer, Shelf, SnapshotReport, maker};
-use async_nats::jetstream::{Context, context};
+use async_nats::jetstream::Context;
 use bucket::Bucket;
 use peers::Peers;
 pub use publish::publish_snapshot;
@@ -111,11 +112,13 @@ impl Keeper {
         let host = Arc::clone(host);
         let run = move || {
             let work = async {
-                let client = options.connect(servers(&settings)?).await;
-                let client = client.map_err(|error| error.to_string())?;
-                let context = context::ContextBuilder::new()
-                    .timeout(ACKNOWLEDGEMENT)
-                    .build(client);
+                let context = loop {
+                    match try_connect(&settings, options.clone()).await {
+                        Ok(context) => break context,
+                        // The node's own connection says why.
+                        Err(_) => tokio::time::sleep(AGAIN).await,
+                    }
+                };
                 Work {
                     bucket: Bucket::new(&context, &settings),
                     peers: Peers::new(&context, &settings),

@@ -1,11 +1,12 @@
 //! A stream that begins behind a snapshot: how a group goes on whose stream has lost what its nodes
 //! have.
 
-use super::super::{ACKNOWLEDGEMENT, Settings, described, options, servers, stream_config};
+use super::super::connection::{options, try_connect};
+use super::super::{Settings, described, stream_config};
 use super::bucket::{self, Bucket};
 use super::random;
 use crate::shelf::Manifest;
-use async_nats::jetstream::context::{self, DeleteStreamErrorKind};
+use async_nats::jetstream::context::DeleteStreamErrorKind;
 use async_nats::jetstream::{Context, ErrorCode};
 use std::path::Path;
 
@@ -30,11 +31,7 @@ pub fn publish_snapshot(
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let options = options(settings).await.map_err(|error| error.to_string())?;
-        let client = options.connect(servers(settings)?).await;
-        let client = client.map_err(|error| error.to_string())?;
-        let context = context::ContextBuilder::new()
-            .timeout(ACKNOWLEDGEMENT)
-            .build(client);
+        let context = try_connect(settings, options).await?;
         publish(&context, settings, replace, package, manifest, check).await
     })
 }
