@@ -91,6 +91,11 @@ pub(crate) struct Nats {
     command: Vec<String>,
 }
 
+/// A server of NATS with these flags.
+pub(crate) fn spawn_nats(command: Vec<String>) -> Nats {
+    Nats::start(command)
+}
+
 impl Nats {
     fn start(command: Vec<String>) -> Self {
         let child = spawn(&command);

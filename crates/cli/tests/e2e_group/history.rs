@@ -19,6 +19,9 @@ use tremula_check::{Event, Specification};
 /// The longest pause between two calls of a client.
 const PAUSE: u64 = 40;
 
+/// How late a disturbed client reads a reply at most, in milliseconds.
+const LATE: u64 = 600;
+
 /// Keys of registers, of counters, of members of a set, of accounts.
 const REGISTERS: [u8; 2] = [0, 1];
 const COUNTER: u8 = 2;
@@ -121,6 +124,8 @@ pub(crate) struct Round<'c> {
     pub(crate) cluster: &'c View,
     pub(crate) number: u64,
     pub(crate) is_over: AtomicBool,
+    /// Whether clients go away without a reply now and then, or read it late.
+    pub(crate) are_disturbed: AtomicBool,
     clock: AtomicU64,
     /// The numbers of threads: a client whose call has no end goes on as another one.
     threads: AtomicUsize,
@@ -132,6 +137,7 @@ impl<'c> Round<'c> {
             cluster,
             number,
             is_over: AtomicBool::new(false),
+            are_disturbed: AtomicBool::new(false),
             clock: AtomicU64::new(1),
             threads: AtomicUsize::new(0),
         }
@@ -174,7 +180,17 @@ impl<'c> Round<'c> {
                 }
             });
             let (op, called) = (sent.op, sent.called);
-            match self.call(open, op, sent.id.as_deref()) {
+            let replies = self.send(open, op, sent.id.as_deref());
+            let is_disturbed = self.are_disturbed.load(SeqCst);
+            if is_disturbed && random.random_bool(0.2) {
+                std::thread::sleep(Duration::from_millis(random.random_range(0..LATE)));
+            }
+            let called_so = if is_disturbed && random.random_bool(0.2) {
+                Called::Unknown
+            } else {
+                receive(open, op, replies)
+            };
+            match called_so {
                 Called::Answered(answer) => {
                     let until = self.stamp();
                     events.push(Event::returned(thread, called..=until, op, answer));
@@ -210,7 +226,7 @@ impl<'c> Round<'c> {
     pub(crate) fn look(&self, at: usize) -> Option<Event<Op, Answer>> {
         let thread = self.threads.fetch_add(1, SeqCst);
         let called = self.stamp();
-        match self.call(&mut self.cluster.connect(at)?, Op::All, None) {
+        match self.call(&mut self.cluster.connect(at)?, Op::All) {
             Called::Answered(answer) => {
                 let until = self.stamp();
                 Some(Event::returned(thread, called..=until, Op::All, answer))
@@ -219,7 +235,13 @@ impl<'c> Round<'c> {
         }
     }
 
-    fn call(&self, connection: &mut Connection, op: Op, id: Option<&str>) -> Called {
+    fn call(&self, connection: &mut Connection, op: Op) -> Called {
+        let replies = self.send(connection, op, None);
+        receive(connection, op, replies)
+    }
+
+    /// Sends a call. Returns how many replies there will be.
+    fn send(&self, connection: &mut Connection, op: Op, id: Option<&str>) -> usize {
         let once = id.map(|id| ["ONCE", id]);
         let words = |words: &[&str]| match &once {
             Some(once) => encode(&[once, words].concat()),
@@ -253,16 +275,7 @@ impl<'c> Round<'c> {
             }
         };
         connection.send(&request);
-        let mut last = Vec::new();
-        for _ in 0..replies {
-            match connection.reply_or_end() {
-                Some(reply) if reply.starts_with(b"-READONLY") => return Called::Refused,
-                Some(reply) if reply.starts_with(b"-") => return Called::Unknown,
-                Some(reply) => last = reply,
-                None => return Called::Unknown,
-            }
-        }
-        Called::Answered(answer(op, &last))
+        replies
     }
 
     /// Reads the counter at one node until the round is over: it must not fall while the node does
@@ -277,8 +290,7 @@ impl<'c> Round<'c> {
                 connection = self.cluster.connect(at);
                 continue;
             };
-            let Called::Answered(Answer::Value(value)) = self.call(open, Op::Get(COUNTER), None)
-            else {
+            let Called::Answered(Answer::Value(value)) = self.call(open, Op::Get(COUNTER)) else {
                 connection = None;
                 continue;
             };
@@ -289,6 +301,20 @@ impl<'c> Round<'c> {
         }
         reads
     }
+}
+
+/// Reads the replies to a call; the last one counts.
+fn receive(connection: &mut Connection, op: Op, replies: usize) -> Called {
+    let mut last = Vec::new();
+    for _ in 0..replies {
+        match connection.reply_or_end() {
+            Some(reply) if reply.starts_with(b"-READONLY") => return Called::Refused,
+            Some(reply) if reply.starts_with(b"-") => return Called::Unknown,
+            Some(reply) => last = reply,
+            None => return Called::Unknown,
+        }
+    }
+    Called::Answered(answer(op, &last))
 }
 
 fn operation(random: &mut StdRng, value: i64) -> Op {

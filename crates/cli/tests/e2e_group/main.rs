@@ -12,6 +12,7 @@ mod history;
 mod keeper;
 mod nemesis;
 mod proxy;
+mod secured;
 mod sentinel;
 mod snapshots;
 

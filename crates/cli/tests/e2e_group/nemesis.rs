@@ -14,7 +14,8 @@ use tremula_check::{DEFAULT_BUDGET, History, Verdict, explain, search};
 /// Clients of each round.
 const CLIENTS: u64 = 4;
 
-/// How long a deep run goes on.
+/// How long an ordinary run goes on, and a deep one.
+const ORDINARY: Duration = Duration::from_secs(3 * 60);
 const DEEP: Duration = Duration::from_secs(30 * 60);
 
 /// How long clients run before and behind the faults.
@@ -43,9 +44,11 @@ pub(crate) enum Fault {
     HoldLeader,
     HoldFollower,
     DelayAll,
+    /// They go away without a reply, or read it late.
+    DisturbClients,
 }
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     Fault::KillLeader,
     Fault::HoldLeader,
     Fault::StopNats,
@@ -58,6 +61,7 @@ const FAULTS: [Fault; 12] = [
     Fault::StopFollower,
     Fault::HoldFollower,
     Fault::ReplaceFollower,
+    Fault::DisturbClients,
 ];
 
 /// What has to be healed.
@@ -97,6 +101,7 @@ impl Wounds {
             Fault::HoldLeader => cluster.set(leader, Mode::Hold),
             Fault::HoldFollower => cluster.set(follower, Mode::Hold),
             Fault::DelayAll => (0..nodes).for_each(|at| cluster.set(at, Mode::Delay)),
+            Fault::DisturbClients => {}
         }
     }
 
@@ -138,14 +143,15 @@ impl Wounds {
     }
 }
 
-/// One round of faults, and what the clients have seen meanwhile.
-fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) {
+/// One round of faults, and what the clients have seen meanwhile. Returns how many calls there
+/// were, and how long writes took to go on once the faults were gone.
+fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) -> (usize, Duration) {
     let mut random = StdRng::seed_from_u64(number);
     let leader = cluster.leader();
     // The clients need only to know where the nodes are.
     let view = cluster.view();
     let round = Round::new(&view, number);
-    let (mut events, reads) = thread::scope(|scope| {
+    let (mut events, reads, back) = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 scope.spawn({
@@ -164,6 +170,8 @@ fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) {
             .collect();
         thread::sleep(QUIET);
         let mut wounds = Wounds::default();
+        let disturbs = faults.contains(&Fault::DisturbClients);
+        round.are_disturbed.store(disturbs, SeqCst);
         for fault in faults {
             wounds.inflict(cluster, *fault, leader, &mut random);
         }
@@ -171,12 +179,11 @@ fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) {
             random.random_range(SHORTEST..LONGEST),
         ));
         wounds.heal(cluster);
+        round.are_disturbed.store(false, SeqCst);
         let healed = Instant::now();
         cluster.leader();
-        println!(
-            "round {number}: {faults:?}, writes again after {:?}",
-            healed.elapsed()
-        );
+        let back = healed.elapsed();
+        println!("round {number}: {faults:?}, writes again after {back:?}");
         thread::sleep(QUIET);
         round.is_over.store(true, SeqCst);
         let events = clients
@@ -186,7 +193,7 @@ fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) {
         let reads = watchers
             .into_iter()
             .map(|watcher| watcher.join().expect("no panic"));
-        (events, reads.sum::<u64>())
+        (events, reads.sum::<u64>(), back)
     });
     let answered = events
         .iter()
@@ -216,33 +223,40 @@ fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) {
             explain(&Model, &history, &stuck)
         ),
     }
+    (calls, back)
 }
 
-/// Each fault once in an ordinary run; in a deep one, then one to three at a time.
+/// Each fault once, and then one to three at a time until the time is up.
 pub(crate) fn campaign() {
     // So often that the log is cut, and that a node which has nothing loads a snapshot.
     let mut cluster = Cluster::between_proxies(3, 3, &["--group-snapshot-every", "40kb"]);
     let begun = Instant::now();
-    for (number, fault) in (0..).zip(FAULTS) {
-        round(&mut cluster, number, &[fault]);
+    let deep = std::env::var_os("TREMULA_DEEP");
+    let time = deep.map_or(ORDINARY, |_| DEEP);
+    let (mut all, mut slowest) = (0, Duration::ZERO);
+    let mut rounds = 0_u64;
+    while rounds < FAULTS.len() as u64 || begun.elapsed() < time {
+        let faults = match FAULTS.get(rounds as usize) {
+            Some(fault) => vec![*fault],
+            None => several(rounds),
+        };
+        let (calls, back) = round(&mut cluster, rounds, &faults);
+        (all, slowest) = (all + calls, slowest.max(back));
+        rounds += 1;
     }
-    if std::env::var_os("TREMULA_DEEP").is_none() {
-        return;
-    }
-    for number in FAULTS.len() as u64.. {
-        if begun.elapsed() > DEEP {
-            return;
+    println!("{rounds} rounds, {all} calls; the longest time until writes went on: {slowest:?}");
+}
+
+/// One to three faults at a time.
+fn several(number: u64) -> Vec<Fault> {
+    let mut random = StdRng::seed_from_u64(number << 32);
+    let count = random.random_range(1..=3);
+    let mut faults = Vec::new();
+    while faults.len() < count {
+        let fault = FAULTS[random.random_range(0..FAULTS.len())];
+        if !faults.contains(&fault) {
+            faults.push(fault);
         }
-        let mut random = StdRng::seed_from_u64(number << 32);
-        let count = random.random_range(1..=3);
-        let mut faults = Vec::new();
-        while faults.len() < count {
-            let fault = FAULTS[random.random_range(0..FAULTS.len())];
-            // Two of these at once would leave no node, or no server, to be stopped.
-            if !faults.contains(&fault) {
-                faults.push(fault);
-            }
-        }
-        round(&mut cluster, number, &faults);
     }
+    faults
 }
