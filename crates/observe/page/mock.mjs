@@ -60,7 +60,7 @@ function boundsAt(map, at) {
 function columnAt(map, at, width) {
   const { era, bounds, raw } = boundsAt(map, at);
   const seconds = width / 1000;
-  const column = { at, width_ms: width, bounds, raw, entries: [], bytes: [], acquisitions: [], waits: [], writes: [], reads: [], marks: [] };
+  const column = { at: at + width, width_ms: width, bounds, raw, entries: [], bytes: [], acquisitions: [], waits: [], writes: [], reads: [], marks: [] };
   const load = 0.4 + 0.6 * wave(at, 5 * HOUR, 0.1);
   // Writers that append go through the keys once in some minutes.
   const front = `user:${String(Math.floor(((at % 540_000) / 540_000) * 10_000)).padStart(4, "0")}`;
@@ -199,7 +199,7 @@ function treeOf(map, now) {
     const taken = Math.floor(400 * chance(index, Math.floor(now / 2000)) * (isHot ? 8 : 1));
     return { low, entries: 40 + Math.floor(chance(index) * 160), waits: Math.floor(taken * (isHot ? 0.4 : 0.01)), acquisitions: taken, bytes: 9000 + Math.floor(chance(index, 2) * 12_000), format: chance(index, 3) < 0.1 ? "sparse" : isHot ? "small" : "dense" };
   });
-  return { depth: Math.ceil(Math.log2(leaves)), nodes, cut: leaves >= 10_000 };
+  return { depth: Math.ceil(Math.log2(leaves)), nodes, cut: false };
 }
 
 function keysOf(from, to) {

@@ -26,6 +26,18 @@ function hasToken() {
   return token !== null;
 }
 
+/** Whether the server lets only known users read. */
+let guarded = false;
+
+function setGuarded(value) {
+  guarded = value;
+}
+
+/** The token for a stream of events, whose requests take no headers; null if it needs none. */
+function streamToken() {
+  return guarded ? token : null;
+}
+
 async function answer(response) {
   const text = await response.text();
   let body;
@@ -40,7 +52,8 @@ async function answer(response) {
 
 /** Reads a resource of the API; `signal` ends the request. */
 async function get(path, signal) {
-  return answer(await fetch(`/api/${path}`, { signal, cache: "no-store" }));
+  const headers = guarded && token !== null ? { "Tremula-Token": token } : {};
+  return answer(await fetch(`/api/${path}`, { signal, headers, cache: "no-store" }));
 }
 
 async function post(path, body) {
@@ -60,7 +73,7 @@ async function login(user, password) {
   return granted.user;
 }
 
-return { Refused, setToken, hasToken, get, command, login };
+return { Refused, setToken, hasToken, setGuarded, streamToken, get, command, login };
 })();
 
 // --- dom.js ---
@@ -893,6 +906,8 @@ modules.live = (() => {
 // (`Last-Event-ID`). It gives up when the answer is no stream (the server is starting, say): then a
 // new stream is opened here after a while.
 
+const { streamToken } = modules.api;
+
 /** After so long without an event the stream counts as stalled; there is one each second. */
 const SILENCE = 5000;
 const RETRY = 1500;
@@ -915,8 +930,11 @@ class Live extends EventTarget {
     this.map = map;
     this.source?.close();
     clearTimeout(this.again);
-    const query = map === null ? "" : `?map=${encodeURIComponent(map)}`;
-    const source = new EventSource(`/api/events${query}`);
+    const query = new URLSearchParams();
+    if (map !== null) query.set("map", map);
+    const token = streamToken();
+    if (token !== null) query.set("token", token);
+    const source = new EventSource(`/api/events?${query}`);
     this.source = source;
     source.addEventListener("open", () => this.flows());
     source.addEventListener("second", (event) => this.pass("second", event));
@@ -1202,14 +1220,17 @@ class BoundsTable {
   }
 }
 
+/** Columns that end and begin this near to each other, in milliseconds, touch: ticks are uneven. */
+const SLACK = 400;
+
 /**
- * Reads a column of the server. `before` gives the bounds that it shares if it has none itself.
+ * Reads a column of the server, which names the end of its time. `before` gives the bounds that it shares if it has none itself.
  * Returns null if neither has any, or if a figure lacks buckets.
  */
 function decode(sent, before, table) {
   const bounds = sent.raw && sent.bounds ? table.of(sent.raw, sent.bounds) : before;
   if (!bounds || !FIGURES.every((name) => sent[name]?.length === bounds.raw.length)) return null;
-  const column = { at: sent.at, width: sent.width_ms, bounds, marks: sent.marks ?? [] };
+  const column = { at: sent.at - sent.width_ms, width: sent.width_ms, end: sent.at, seconds: sent.width_ms / 1000, bounds, marks: sent.marks ?? [] };
   for (const name of FIGURES) column[name] = Float32Array.from(sent[name]);
   return column;
 }
@@ -1229,27 +1250,41 @@ class Tier {
 
   /** The end of the newest column. */
   get end() {
-    return this.last ? this.last.at + this.width : null;
+    return this.last ? this.last.end : null;
   }
 
   /** Adds columns that are in order of time; those that are there already give way. */
   add(columns) {
     if (columns.length === 0) return;
-    const [from, to] = [columns[0].at, columns.at(-1).at];
-    if (this.columns.length === 0 || from > this.last.at) {
+    const [from, to] = [columns[0].end, columns.at(-1).end];
+    let first = this.columns.length;
+    if (this.columns.length === 0 || from > this.last.end) {
       this.columns.push(...columns);
     } else {
-      const before = this.columns.filter((column) => column.at < from);
-      const after = this.columns.filter((column) => column.at > to);
+      const before = this.columns.filter((column) => column.end < from);
+      const after = this.columns.filter((column) => column.end > to);
+      first = before.length;
       this.columns = [...before, ...columns, ...after];
     }
+    this.join(first, first + columns.length);
     const excess = this.columns.length - MOST[this.width];
     if (excess > 0) this.columns.splice(0, excess);
   }
 
+  /** Lets columns of [first, end], and that behind them, begin where the one before ends. */
+  join(first, end) {
+    for (let index = Math.max(1, first); index <= end && index < this.columns.length; index += 1) {
+      const column = this.columns[index];
+      const before = this.columns[index - 1].end;
+      if (Math.abs(column.at - before) > SLACK || before >= column.end) continue;
+      column.at = before;
+      column.width = column.end - before;
+    }
+  }
+
   /** The indices [first, end) of the columns that reach into a span of time. */
   range(from, to) {
-    return [this.lower(from - this.width + 1), this.lower(to)];
+    return [this.lower(from - 2 * this.width), this.lower(to)];
   }
 
   /** The index of the first column that begins at a time or later. */
@@ -1359,8 +1394,8 @@ class MapData {
     }
     const [first, end] = this.coarse.range(from, to);
     const coarse = this.coarse.columns.slice(first, end);
-    const after = coarse.length > 0 ? coarse.at(-1).at + WIDTHS.coarse : from;
-    const [newer, last] = this.fine.range(after + WIDTHS.fine, to);
+    const after = coarse.length > 0 ? coarse.at(-1).end : from;
+    const [newer, last] = [this.fine.lower(after - WIDTHS.fine / 2), this.fine.lower(to)];
     const columns = [...coarse, ...this.fine.columns.slice(newer, last)];
     return { columns, first: 0, end: columns.length };
   }
@@ -1377,7 +1412,7 @@ class MapData {
       this.refresh();
       return;
     }
-    if (this.fine.last && column.at > this.fine.last.at + 2 * WIDTHS.fine) this.refresh();
+    if (this.fine.last && column.at > this.fine.last.end + WIDTHS.fine) this.refresh();
     this.fine.add([column]);
     if (this.fine.columns.length % 600 === 0) this.table.keepOnly([this.fine, this.coarse]);
     this.changed();
@@ -1548,11 +1583,14 @@ function add(layer, column, axis, view, sums, weights) {
   const scale = height / (view.high - view.low);
   const { kind } = LAYERS[layer];
   const over = kind === "share" ? column.waits : column[FIGURE[layer]];
-  const seconds = column.width / 1000;
+  const { seconds } = column;
   let lastRow = -1;
   for (let bucket = 0; bucket < over.length; bucket += 1) {
-    const from = Math.round((edges[bucket] - view.low) * scale);
-    const to = Math.max(from + 1, Math.round((edges[bucket + 1] - view.low) * scale));
+    const begin = (edges[bucket] - view.low) * scale;
+    const end = (edges[bucket + 1] - view.low) * scale;
+    let [from, to] = [Math.round(begin), Math.round(end)];
+    // A bucket that is less than a row counts in the row that its middle lies in.
+    if (from === to) [from, to] = [Math.floor((begin + end) / 2), Math.floor((begin + end) / 2) + 1];
     if (to <= 0) continue;
     if (from >= height) break;
     for (let row = Math.max(0, from); row < Math.min(height, to); row += 1) {
@@ -2060,7 +2098,7 @@ class MapView extends EventTarget {
   describe(column, bucket) {
     const { text } = column.bounds;
     const range = `${format.key(text[bucket])} … ${bucket + 1 < text.length ? format.key(text[bucket + 1]) : "(highest)"}`;
-    const seconds = column.width / 1000;
+    const { seconds } = column;
     const waited = share(column, bucket);
     const marks = column.marks.filter((mark) => mark.bucket === bucket).map(({ kind, n }) => `${n} × ${kind}`);
     return [
@@ -2121,6 +2159,7 @@ function plain(column) {
   return {
     at: column.at,
     width: column.width,
+    end: column.end,
     bounds: column.bounds.text,
     raw: column.bounds.raw,
     entries: list(column.entries),
@@ -2326,7 +2365,7 @@ class Tree {
       try {
         const sent = await get(`map/${encodeURIComponent(map.id)}/tree`, ended.signal);
         this.nodes = sent.nodes;
-        const leaves = `${format.exact(sent.nodes.length)}${sent.cut ? " of more" : ""} leaves, ${sent.depth} levels deep`;
+        const leaves = `${sent.cut ? "the first " : ""}${format.exact(sent.nodes.length)} leaves, ${sent.depth} levels deep`;
         say(this.facts, `${map.name}: ${leaves}, in key order from left to right.`);
         this.none.hidden = sent.nodes.length > 0;
         this.box.hidden = sent.nodes.length === 0;
@@ -2644,7 +2683,7 @@ class MapPanel {
       return;
     }
     const { text } = column.bounds;
-    const seconds = column.width / 1000;
+    const { seconds } = column;
     const order = [...text.keys()].sort((one, other) => column.waits[other] - column.waits[one] || column.writes[other] - column.writes[one] || one - other);
     const row = (bucket) => {
       const marks = column.marks.filter((mark) => mark.bucket === bucket).map(({ kind, n }) => `${n} × ${kind}`);
@@ -2734,7 +2773,7 @@ return { MapPanel };
 modules.session = (() => {
 // The token or the login that commands that write need.
 
-const { hasToken, login, setToken } = modules.api;
+const { command, hasToken, login, setGuarded, setToken } = modules.api;
 const { h, say } = modules.dom;
 
 class Session {
@@ -2747,7 +2786,7 @@ class Session {
     this.trouble = h("p", { class: "error", role: "alert" });
     const cancel = h("button", { type: "button", onclick: () => this.dialog.close("") }, "Cancel");
     this.go = h("button", { type: "submit", class: "primary" }, "Sign in");
-    const form = h("form", { onsubmit: (event) => this.submit(event) }, h("h2", { id: "sign-in" }, "Sign in to write"), this.why, this.fields, this.trouble, h("div", { class: "buttons" }, cancel, this.go));
+    const form = h("form", { onsubmit: (event) => this.submit(event) }, h("h2", { id: "sign-in" }, "Sign in"), this.why, this.fields, this.trouble, h("div", { class: "buttons" }, cancel, this.go));
     this.dialog = h("dialog", { "aria-labelledby": "sign-in", "aria-describedby": "why", onclose: () => this.closed() }, form);
     button.addEventListener("click", () => (hasToken() ? this.leave() : void this.ask()));
     this.show();
@@ -2756,7 +2795,13 @@ class Session {
   /** Takes over how the server lets one write: "token", "login" or "none". */
   set(way) {
     this.way = way;
+    setGuarded(way === "login");
     this.show();
+  }
+
+  /** Whether nothing can be read before somebody signs in. */
+  get isShut() {
+    return this.way === "login" && !hasToken();
   }
 
   show() {
@@ -2768,13 +2813,22 @@ class Session {
     setToken(null);
     this.user = null;
     this.show();
+    // What only a user may see does not stay on the screen.
+    if (this.way === "login") location.reload();
+  }
+
+  /** Drops a token that the server does not know. */
+  forget() {
+    setToken(null);
+    this.user = null;
+    this.show();
   }
 
   /** Opens the dialog. True when the page may write. */
   ask(why) {
     if (this.way === "none") return Promise.resolve(false);
     const byToken = this.way === "token";
-    say(this.why, byToken ? "Enter the token that the server printed when it started." : "Enter a user of this server, and its password.");
+    say(this.why, byToken ? "Commands that write need the token that the server printed when it started." : "Enter a user of this server, and its password.");
     const field = (id, label, type, hint) => [h("label", { for: id }, label), h("input", { id, type, required: true, autocomplete: hint, spellcheck: "false" })];
     const fields = byToken ? field("token", "Token", "password", "off") : [...field("user", "User", "text", "username"), ...field("password", "Password", "password", "current-password")];
     this.fields.replaceChildren(...fields);
@@ -2791,10 +2845,15 @@ class Session {
     event.preventDefault();
     const value = (id) => this.fields.querySelector(`#${id}`).value;
     try {
-      if (this.way === "token") setToken(value("token"));
-      else this.user = await login(value("user"), value("password"));
+      if (this.way === "token") {
+        setToken(value("token").trim());
+        await command(["PING"]);
+      } else {
+        this.user = await login(value("user"), value("password"));
+      }
       this.dialog.close("yes");
     } catch (error) {
+      setToken(null);
       say(this.trouble, error.message);
     }
   }
@@ -2910,7 +2969,7 @@ function gauge(value, most, words) {
   const share = most > 0 ? Math.min(1, value / most) : 0;
   bar.firstChild.style.width = `${share * 100}%`;
   if (share > 0.85) bar.classList.add("high");
-  return h("span", { class: "gauge" }, bar, words);
+  return h("span", { class: "gauge" }, words, bar);
 }
 
 function sparkline(trace, top) {
@@ -3184,13 +3243,14 @@ function state() {
 
 // --- Reading ---
 
-/** Reads what the program is and which maps it has. */
+/** Reads what the program is and which maps it has; asks for a login if nothing is shown without. */
 async function read() {
-  const [now, { maps }] = await Promise.all([get("overview"), get("maps")]);
-  overview = now;
+  overview = await get("overview");
   readAt = Date.now();
   session.set(overview.writes);
   identity();
+  while (session.isShut) await session.ask("");
+  const { maps } = await get("maps");
   if (views.size === 0) build();
   panel.list(maps);
   tree.show(panel.map);
@@ -3205,14 +3265,26 @@ async function history() {
 async function start() {
   for (;;) {
     try {
-      await history();
       await read();
+      await history();
       byId("waiting").hidden = true;
       return;
     } catch (error) {
+      if (error.status === 401) session.forget();
       say(byId("why-waiting"), `The server does not answer yet: ${error.message}.`);
       await new Promise((done) => setTimeout(done, 1500));
     }
+  }
+}
+
+/** After a loss the server may be another one: what was missed is read again. */
+async function resume() {
+  panel.view.data?.refresh();
+  try {
+    await read();
+    await history();
+  } catch (error) {
+    if (error.status === 401) session.forget();
   }
 }
 
@@ -3223,15 +3295,11 @@ live.addEventListener("second", ({ detail }) => {
 });
 live.addEventListener("map", ({ detail }) => panel.push(detail));
 live.addEventListener("state", state);
-live.addEventListener("resumed", () => {
-  // The server may be another one by now: what was missed is read again.
-  panel.view.data?.refresh();
-  Promise.all([history(), read()]).catch(() => {});
-});
+live.addEventListener("resumed", () => void resume());
 setInterval(() => {
   if (live.state !== "live") return;
   panel.view.data?.refreshCoarse();
-  read().catch(() => {});
+  if (!session.dialog.open) read().catch(() => {});
 }, EVERY);
 
 // --- The scheme of colours ---

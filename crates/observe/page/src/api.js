@@ -19,6 +19,18 @@ export function hasToken() {
   return token !== null;
 }
 
+/** Whether the server lets only known users read. */
+let guarded = false;
+
+export function setGuarded(value) {
+  guarded = value;
+}
+
+/** The token for a stream of events, whose requests take no headers; null if it needs none. */
+export function streamToken() {
+  return guarded ? token : null;
+}
+
 async function answer(response) {
   const text = await response.text();
   let body;
@@ -33,7 +45,8 @@ async function answer(response) {
 
 /** Reads a resource of the API; `signal` ends the request. */
 export async function get(path, signal) {
-  return answer(await fetch(`/api/${path}`, { signal, cache: "no-store" }));
+  const headers = guarded && token !== null ? { "Tremula-Token": token } : {};
+  return answer(await fetch(`/api/${path}`, { signal, headers, cache: "no-store" }));
 }
 
 async function post(path, body) {

@@ -34,14 +34,17 @@ export class BoundsTable {
   }
 }
 
+/** Columns that end and begin this near to each other, in milliseconds, touch: ticks are uneven. */
+const SLACK = 400;
+
 /**
- * Reads a column of the server. `before` gives the bounds that it shares if it has none itself.
+ * Reads a column of the server, which names the end of its time. `before` gives the bounds that it shares if it has none itself.
  * Returns null if neither has any, or if a figure lacks buckets.
  */
 export function decode(sent, before, table) {
   const bounds = sent.raw && sent.bounds ? table.of(sent.raw, sent.bounds) : before;
   if (!bounds || !FIGURES.every((name) => sent[name]?.length === bounds.raw.length)) return null;
-  const column = { at: sent.at, width: sent.width_ms, bounds, marks: sent.marks ?? [] };
+  const column = { at: sent.at - sent.width_ms, width: sent.width_ms, end: sent.at, seconds: sent.width_ms / 1000, bounds, marks: sent.marks ?? [] };
   for (const name of FIGURES) column[name] = Float32Array.from(sent[name]);
   return column;
 }
@@ -61,27 +64,41 @@ export class Tier {
 
   /** The end of the newest column. */
   get end() {
-    return this.last ? this.last.at + this.width : null;
+    return this.last ? this.last.end : null;
   }
 
   /** Adds columns that are in order of time; those that are there already give way. */
   add(columns) {
     if (columns.length === 0) return;
-    const [from, to] = [columns[0].at, columns.at(-1).at];
-    if (this.columns.length === 0 || from > this.last.at) {
+    const [from, to] = [columns[0].end, columns.at(-1).end];
+    let first = this.columns.length;
+    if (this.columns.length === 0 || from > this.last.end) {
       this.columns.push(...columns);
     } else {
-      const before = this.columns.filter((column) => column.at < from);
-      const after = this.columns.filter((column) => column.at > to);
+      const before = this.columns.filter((column) => column.end < from);
+      const after = this.columns.filter((column) => column.end > to);
+      first = before.length;
       this.columns = [...before, ...columns, ...after];
     }
+    this.join(first, first + columns.length);
     const excess = this.columns.length - MOST[this.width];
     if (excess > 0) this.columns.splice(0, excess);
   }
 
+  /** Lets columns of [first, end], and that behind them, begin where the one before ends. */
+  join(first, end) {
+    for (let index = Math.max(1, first); index <= end && index < this.columns.length; index += 1) {
+      const column = this.columns[index];
+      const before = this.columns[index - 1].end;
+      if (Math.abs(column.at - before) > SLACK || before >= column.end) continue;
+      column.at = before;
+      column.width = column.end - before;
+    }
+  }
+
   /** The indices [first, end) of the columns that reach into a span of time. */
   range(from, to) {
-    return [this.lower(from - this.width + 1), this.lower(to)];
+    return [this.lower(from - 2 * this.width), this.lower(to)];
   }
 
   /** The index of the first column that begins at a time or later. */

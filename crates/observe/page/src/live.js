@@ -4,6 +4,8 @@
 // (`Last-Event-ID`). It gives up when the answer is no stream (the server is starting, say): then a
 // new stream is opened here after a while.
 
+import { streamToken } from "./api.js";
+
 /** After so long without an event the stream counts as stalled; there is one each second. */
 const SILENCE = 5000;
 const RETRY = 1500;
@@ -26,8 +28,11 @@ export class Live extends EventTarget {
     this.map = map;
     this.source?.close();
     clearTimeout(this.again);
-    const query = map === null ? "" : `?map=${encodeURIComponent(map)}`;
-    const source = new EventSource(`/api/events${query}`);
+    const query = new URLSearchParams();
+    if (map !== null) query.set("map", map);
+    const token = streamToken();
+    if (token !== null) query.set("token", token);
+    const source = new EventSource(`/api/events?${query}`);
     this.source = source;
     source.addEventListener("open", () => this.flows());
     source.addEventListener("second", (event) => this.pass("second", event));

@@ -148,13 +148,14 @@ function state() {
 
 // --- Reading ---
 
-/** Reads what the program is and which maps it has. */
+/** Reads what the program is and which maps it has; asks for a login if nothing is shown without. */
 async function read() {
-  const [now, { maps }] = await Promise.all([get("overview"), get("maps")]);
-  overview = now;
+  overview = await get("overview");
   readAt = Date.now();
   session.set(overview.writes);
   identity();
+  while (session.isShut) await session.ask("");
+  const { maps } = await get("maps");
   if (views.size === 0) build();
   panel.list(maps);
   tree.show(panel.map);
@@ -169,14 +170,26 @@ async function history() {
 async function start() {
   for (;;) {
     try {
-      await history();
       await read();
+      await history();
       byId("waiting").hidden = true;
       return;
     } catch (error) {
+      if (error.status === 401) session.forget();
       say(byId("why-waiting"), `The server does not answer yet: ${error.message}.`);
       await new Promise((done) => setTimeout(done, 1500));
     }
+  }
+}
+
+/** After a loss the server may be another one: what was missed is read again. */
+async function resume() {
+  panel.view.data?.refresh();
+  try {
+    await read();
+    await history();
+  } catch (error) {
+    if (error.status === 401) session.forget();
   }
 }
 
@@ -187,15 +200,11 @@ live.addEventListener("second", ({ detail }) => {
 });
 live.addEventListener("map", ({ detail }) => panel.push(detail));
 live.addEventListener("state", state);
-live.addEventListener("resumed", () => {
-  // The server may be another one by now: what was missed is read again.
-  panel.view.data?.refresh();
-  Promise.all([history(), read()]).catch(() => {});
-});
+live.addEventListener("resumed", () => void resume());
 setInterval(() => {
   if (live.state !== "live") return;
   panel.view.data?.refreshCoarse();
-  read().catch(() => {});
+  if (!session.dialog.open) read().catch(() => {});
 }, EVERY);
 
 // --- The scheme of colours ---

@@ -56,8 +56,8 @@ export class MapData {
     }
     const [first, end] = this.coarse.range(from, to);
     const coarse = this.coarse.columns.slice(first, end);
-    const after = coarse.length > 0 ? coarse.at(-1).at + WIDTHS.coarse : from;
-    const [newer, last] = this.fine.range(after + WIDTHS.fine, to);
+    const after = coarse.length > 0 ? coarse.at(-1).end : from;
+    const [newer, last] = [this.fine.lower(after - WIDTHS.fine / 2), this.fine.lower(to)];
     const columns = [...coarse, ...this.fine.columns.slice(newer, last)];
     return { columns, first: 0, end: columns.length };
   }
@@ -74,7 +74,7 @@ export class MapData {
       this.refresh();
       return;
     }
-    if (this.fine.last && column.at > this.fine.last.at + 2 * WIDTHS.fine) this.refresh();
+    if (this.fine.last && column.at > this.fine.last.end + WIDTHS.fine) this.refresh();
     this.fine.add([column]);
     if (this.fine.columns.length % 600 === 0) this.table.keepOnly([this.fine, this.coarse]);
     this.changed();

@@ -182,7 +182,7 @@ export class MapPanel {
       return;
     }
     const { text } = column.bounds;
-    const seconds = column.width / 1000;
+    const { seconds } = column;
     const order = [...text.keys()].sort((one, other) => column.waits[other] - column.waits[one] || column.writes[other] - column.writes[one] || one - other);
     const row = (bucket) => {
       const marks = column.marks.filter((mark) => mark.bucket === bucket).map(({ kind, n }) => `${n} × ${kind}`);

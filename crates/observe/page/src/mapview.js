@@ -270,7 +270,7 @@ export class MapView extends EventTarget {
   describe(column, bucket) {
     const { text } = column.bounds;
     const range = `${format.key(text[bucket])} … ${bucket + 1 < text.length ? format.key(text[bucket + 1]) : "(highest)"}`;
-    const seconds = column.width / 1000;
+    const { seconds } = column;
     const waited = share(column, bucket);
     const marks = column.marks.filter((mark) => mark.bucket === bucket).map(({ kind, n }) => `${n} × ${kind}`);
     return [
@@ -331,6 +331,7 @@ function plain(column) {
   return {
     at: column.at,
     width: column.width,
+    end: column.end,
     bounds: column.bounds.text,
     raw: column.bounds.raw,
     entries: list(column.entries),

@@ -82,11 +82,14 @@ function add(layer, column, axis, view, sums, weights) {
   const scale = height / (view.high - view.low);
   const { kind } = LAYERS[layer];
   const over = kind === "share" ? column.waits : column[FIGURE[layer]];
-  const seconds = column.width / 1000;
+  const { seconds } = column;
   let lastRow = -1;
   for (let bucket = 0; bucket < over.length; bucket += 1) {
-    const from = Math.round((edges[bucket] - view.low) * scale);
-    const to = Math.max(from + 1, Math.round((edges[bucket + 1] - view.low) * scale));
+    const begin = (edges[bucket] - view.low) * scale;
+    const end = (edges[bucket + 1] - view.low) * scale;
+    let [from, to] = [Math.round(begin), Math.round(end)];
+    // A bucket that is less than a row counts in the row that its middle lies in.
+    if (from === to) [from, to] = [Math.floor((begin + end) / 2), Math.floor((begin + end) / 2) + 1];
     if (to <= 0) continue;
     if (from >= height) break;
     for (let row = Math.max(0, from); row < Math.min(height, to); row += 1) {

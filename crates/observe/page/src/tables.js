@@ -95,7 +95,7 @@ function gauge(value, most, words) {
   const share = most > 0 ? Math.min(1, value / most) : 0;
   bar.firstChild.style.width = `${share * 100}%`;
   if (share > 0.85) bar.classList.add("high");
-  return h("span", { class: "gauge" }, bar, words);
+  return h("span", { class: "gauge" }, words, bar);
 }
 
 function sparkline(trace, top) {

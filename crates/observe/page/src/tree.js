@@ -76,7 +76,7 @@ export class Tree {
       try {
         const sent = await get(`map/${encodeURIComponent(map.id)}/tree`, ended.signal);
         this.nodes = sent.nodes;
-        const leaves = `${format.exact(sent.nodes.length)}${sent.cut ? " of more" : ""} leaves, ${sent.depth} levels deep`;
+        const leaves = `${sent.cut ? "the first " : ""}${format.exact(sent.nodes.length)} leaves, ${sent.depth} levels deep`;
         say(this.facts, `${map.name}: ${leaves}, in key order from left to right.`);
         this.none.hidden = sent.nodes.length > 0;
         this.box.hidden = sent.nodes.length === 0;
