@@ -43,7 +43,8 @@ export class MapPanel {
     this.select = h("select", { id: "map", "aria-label": "Map of", onchange: () => this.choose(this.select.value) });
     this.layers = group("layer", "Layer", Object.entries(LAYERS).map(([name, { title }]) => [name, title]), (name) => this.view.setLayer(name));
     this.spans = h("div", { class: "buttons joined", role: "group", "aria-label": "Span of time" });
-    const button = (label, name, act) => h("button", { type: "button", "aria-label": name, title: name, onclick: act }, label);
+    // A sign has a name; words are their own.
+    const button = (label, name, act) => h("button", { type: "button", "aria-label": /\w/.test(label) ? null : name, title: name, onclick: act }, label);
     this.spans.append(
       button("−", "Zoom out", () => this.view.zoom(this.view.span * 2)),
       ...SPANS.map(([span, label, name]) => {
