@@ -69,7 +69,7 @@ function columnAt(map, at, width) {
     const isHot = low >= HOT[0] && low < HOT[1];
     const isFront = low <= front && front < end;
     const noise = chance(at / 1000, bucket, map.buckets);
-    const busy = isHot ? 40 : isFront ? 16 : 1 + 2 * wave(bucket, 37);
+    const busy = isHot ? 90 : isFront ? 16 : 1 + 2 * wave(bucket, 37);
     const writes = Math.round(seconds * load * busy * (3 + 12 * noise));
     const taken = Math.round(writes * (1.6 + noise));
     const share = isHot ? 0.2 + 0.35 * noise * load : isFront ? 0.04 + 0.05 * noise : 0.006 * noise * noise;
@@ -80,9 +80,9 @@ function columnAt(map, at, width) {
     const entries = Math.round((map.keys / bounds.length) * (0.8 + 0.4 * chance(bucket, era)));
     column.entries.push(entries);
     column.bytes.push(entries * Math.round(60 + 200 * chance(bucket, 3)));
-    if (isHot && chance(at, bucket, 1) < 0.02 * seconds) column.marks.push({ bucket, kind: "split", n: 1 + Math.floor(3 * noise) });
-    if (!isHot && chance(at, bucket, 2) < 0.0004 * seconds) column.marks.push({ bucket, kind: "join", n: 1 });
-    if (chance(at, bucket, 4) < 0.0002 * seconds) column.marks.push({ bucket, kind: "format", n: 1 });
+    if (isHot && chance(at, bucket, 1) < 0.015 * Math.sqrt(seconds)) column.marks.push({ bucket, kind: "split", n: 1 + Math.floor(3 * noise) });
+    if (!isHot && chance(at, bucket, 2) < 0.0002 * Math.sqrt(seconds)) column.marks.push({ bucket, kind: "join", n: 1 });
+    if (chance(at, bucket, 4) < 0.0001 * Math.sqrt(seconds)) column.marks.push({ bucket, kind: "format", n: 1 });
   });
   return { column, era };
 }

@@ -6,8 +6,8 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { createServer } from "node:http";
 import { mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -80,7 +80,7 @@ async function open(size, scheme, path = "") {
     document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => window.violations.push(`${violatedDirective} ${blockedURI}`));
   });
   const page = await context.newPage();
-  const wrong = [];
+  const wrong = (page.wrong = []);
   page.on("pageerror", (error) => wrong.push(`an error: ${error.stack}`));
   page.on("console", (message) => {
     // What the browser itself says of a request that fails is expected while the server is dead.
@@ -107,7 +107,7 @@ async function until(page, what, condition, argument) {
     if (Date.now() > deadline) {
       const snapshot = await page.evaluate(() => JSON.stringify({ state: window.tremula?.live.state, map: window.tremula?.map.snapshot() })).catch(String);
       await page.screenshot({ path: join(options.shots, "failed.png") });
-      assert.fail(`never: ${what}\n${snapshot.slice(0, 3000)}`);
+      assert.fail(`never: ${what}\n${page.wrong.join("\n")}\n${snapshot.slice(0, 2000)}`);
     }
     await new Promise((done) => setTimeout(done, 100));
   }
@@ -282,6 +282,22 @@ async function shell(page) {
   await shoot(page, "console");
 }
 
+/** A view shows what it is for. */
+async function filled(page, view) {
+  const drawn = () => {
+    const charts = [...document.querySelectorAll(".chart")].filter((chart) => chart.offsetParent !== null);
+    const empty = charts.filter((chart) => !chart.querySelector("canvas")?.offsetParent && chart.querySelector(".note").hidden);
+    return charts.length > 0 && empty.length === 0 && document.querySelector('.chart[data-chart="throughput"] canvas') !== null;
+  };
+  const listed = (view) => {
+    const table = document.querySelector(`[data-table="${view}"]`);
+    return !table || table.querySelectorAll("tbody tr").length > 0 || !table.querySelector(".empty").hidden;
+  };
+  if (view === "map" || view === "charts") await until(page, `the charts of ${view}`, drawn);
+  await until(page, `the rows of ${view}`, listed, view);
+  if (view === "tree") await until(page, "leaves", () => Number(document.querySelector(".tree canvas").dataset.leaves) > 0);
+}
+
 /** Every view in both schemes and at both sizes: it fits, and axe-core finds nothing serious. */
 async function views() {
   for (const [size, width] of [[PHONE, 360], [WIDE, 1600]]) {
@@ -294,6 +310,7 @@ async function views() {
         await page.goto(`${base}#${view}`);
         await until(page, view, (view) => document.querySelector("#views [aria-current]")?.hash === `#${view}`, view);
         await page.waitForTimeout(700);
+        await filled(page, view);
         const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         assert.ok(over <= 0, `${view} is ${over} pixels wider than ${width}`);
         const found = await page.evaluate(async () => {

@@ -487,8 +487,8 @@ class Chart {
     new ResizeObserver(() => {
       const width = this.box.clientWidth;
       if (this.plot && width > 0 && this.plot.width !== width) this.plot.setSize({ width, height: this.height });
-      else if (!this.plot && width > 0) this.draw();
-    }).observe(this.box);
+      else this.draw();
+    }).observe(this.element);
   }
 
   choose(name) {
@@ -505,7 +505,8 @@ class Chart {
 
   update() {
     const { definition, box } = this;
-    if (box.clientWidth === 0) return;
+    // In a view that is hidden nothing has a size.
+    if (this.element.clientWidth === 0) return;
     const seconds = this.seconds.within(this.span);
     if (definition.choice) this.offer(definition.choice(seconds));
     const lines = definition.lines(seconds, this.choice);
@@ -1641,8 +1642,9 @@ const { colourOf } = modules.dom;
 const { clock, key } = modules.format;
 const { ticks } = modules.paint;
 
-/** Marks nearer than this are drawn as one. */
+/** Marks nearer than this are drawn as one; nearer than more, if they are too many to be read. */
 const APART = 12;
+const MOST_MARKS = 400;
 
 /** Where the cells are inside of the canvas, in CSS pixels. */
 function plotOf(width, height) {
@@ -1733,7 +1735,7 @@ class Over {
 
   /** One sign for each place where nodes split, joined or changed their format. */
   marks(slice) {
-    const places = new Map();
+    let places = [];
     for (let index = slice.first; index < slice.end; index += 1) {
       const column = slice.columns[index];
       if (column.marks.length === 0) continue;
@@ -1741,12 +1743,14 @@ class Over {
       const x = this.x(column.at + column.width / 2);
       for (const { bucket, kind, n } of column.marks) {
         if (bucket >= edges.length - 1) continue;
-        const y = this.y((edges[bucket] + edges[bucket + 1]) / 2);
-        const name = `${Math.round(x / APART)} ${Math.round(y / APART)} ${kind}`;
-        const place = places.get(name);
-        if (place) place.n += n;
-        else places.set(name, { x, y, kind, n });
+        places.push({ x, y: this.y((edges[bucket] + edges[bucket + 1]) / 2), kind, n });
       }
+    }
+    let apart = APART;
+    places = gathered(places, apart);
+    while (places.length > MOST_MARKS) {
+      apart *= 1.5;
+      places = gathered(places, apart);
     }
     const { context, plot } = this;
     context.save();
@@ -1757,8 +1761,8 @@ class Over {
     context.lineJoin = "round";
     context.strokeStyle = this.paper;
     context.fillStyle = this.ink;
-    for (const { x, y, kind, n } of places.values()) {
-      sign(context, kind, x, y, n > 4 ? 4 : 3);
+    for (const { x, y, kind, n } of places) {
+      sign(context, kind, x, y, Math.min(5, 3 + Math.log10(n)));
       context.stroke();
       context.fill();
     }
@@ -1798,6 +1802,23 @@ class Over {
     }
     context.restore();
   }
+}
+
+/** Marks of one kind in one square become one, at their middle. */
+function gathered(marks, apart) {
+  const squares = new Map();
+  for (const { x, y, kind, n } of marks) {
+    const name = `${Math.round(x / apart)} ${Math.round(y / apart)} ${kind}`;
+    const square = squares.get(name);
+    if (square) {
+      square.x += ((x - square.x) * n) / (square.n + n);
+      square.y += ((y - square.y) * n) / (square.n + n);
+      square.n += n;
+    } else {
+      squares.set(name, { x, y, kind, n });
+    }
+  }
+  return [...squares.values()];
 }
 
 /** A path: a split opens to the right, a join closes, a change of format is a diamond. */
@@ -2182,25 +2203,28 @@ function listen(map, canvas) {
     const box = canvas.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
+  // Drags are measured on the screen: the page may scroll under a pointer that rests.
+  const onScreen = ({ clientX, clientY }) => ({ x: clientX, y: clientY });
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, at(event));
+    pointers.set(event.pointerId, onScreen(event));
     if (pointers.size === 1) dragged = false;
     apart = spread(pointers);
   });
   canvas.addEventListener("pointermove", (event) => {
-    const place = at(event);
     const before = pointers.get(event.pointerId);
     if (!before) {
-      map.point(place.x, place.y);
+      const { x, y } = at(event);
+      map.point(x, y);
       return;
     }
+    const place = onScreen(event);
     if (!dragged && Math.hypot(place.x - before.x, place.y - before.y) < 5) return;
     dragged = true;
     pointers.set(event.pointerId, place);
     if (pointers.size === 2) {
       const next = spread(pointers);
-      if (apart > 0 && next > 0) map.zoom((map.span * apart) / next, middle(pointers, map.plot));
+      if (apart > 0 && next > 0) map.zoom((map.span * apart) / next, middle(pointers, map.plot, canvas.getBoundingClientRect().left));
       apart = next;
       return;
     }
@@ -2276,9 +2300,9 @@ function spread(pointers) {
   return other ? Math.hypot(one.x - other.x, one.y - other.y) : 0;
 }
 
-function middle(pointers, plot) {
+function middle(pointers, plot, left) {
   const [one, other] = [...pointers.values()];
-  return Math.min(1, Math.max(0, ((one.x + other.x) / 2 - plot.left) / plot.width));
+  return Math.min(1, Math.max(0, ((one.x + other.x) / 2 - left - plot.left) / plot.width));
 }
 
 return { MapView };

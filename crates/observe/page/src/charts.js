@@ -177,8 +177,8 @@ export class Chart {
     new ResizeObserver(() => {
       const width = this.box.clientWidth;
       if (this.plot && width > 0 && this.plot.width !== width) this.plot.setSize({ width, height: this.height });
-      else if (!this.plot && width > 0) this.draw();
-    }).observe(this.box);
+      else this.draw();
+    }).observe(this.element);
   }
 
   choose(name) {
@@ -195,7 +195,8 @@ export class Chart {
 
   update() {
     const { definition, box } = this;
-    if (box.clientWidth === 0) return;
+    // In a view that is hidden nothing has a size.
+    if (this.element.clientWidth === 0) return;
     const seconds = this.seconds.within(this.span);
     if (definition.choice) this.offer(definition.choice(seconds));
     const lines = definition.lines(seconds, this.choice);

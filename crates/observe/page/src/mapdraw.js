@@ -4,8 +4,9 @@ import { colourOf } from "./dom.js";
 import { clock, key } from "./format.js";
 import { ticks } from "./paint.js";
 
-/** Marks nearer than this are drawn as one. */
+/** Marks nearer than this are drawn as one; nearer than more, if they are too many to be read. */
 const APART = 12;
+const MOST_MARKS = 400;
 
 /** Where the cells are inside of the canvas, in CSS pixels. */
 export function plotOf(width, height) {
@@ -96,7 +97,7 @@ export class Over {
 
   /** One sign for each place where nodes split, joined or changed their format. */
   marks(slice) {
-    const places = new Map();
+    let places = [];
     for (let index = slice.first; index < slice.end; index += 1) {
       const column = slice.columns[index];
       if (column.marks.length === 0) continue;
@@ -104,12 +105,14 @@ export class Over {
       const x = this.x(column.at + column.width / 2);
       for (const { bucket, kind, n } of column.marks) {
         if (bucket >= edges.length - 1) continue;
-        const y = this.y((edges[bucket] + edges[bucket + 1]) / 2);
-        const name = `${Math.round(x / APART)} ${Math.round(y / APART)} ${kind}`;
-        const place = places.get(name);
-        if (place) place.n += n;
-        else places.set(name, { x, y, kind, n });
+        places.push({ x, y: this.y((edges[bucket] + edges[bucket + 1]) / 2), kind, n });
       }
+    }
+    let apart = APART;
+    places = gathered(places, apart);
+    while (places.length > MOST_MARKS) {
+      apart *= 1.5;
+      places = gathered(places, apart);
     }
     const { context, plot } = this;
     context.save();
@@ -120,8 +123,8 @@ export class Over {
     context.lineJoin = "round";
     context.strokeStyle = this.paper;
     context.fillStyle = this.ink;
-    for (const { x, y, kind, n } of places.values()) {
-      sign(context, kind, x, y, n > 4 ? 4 : 3);
+    for (const { x, y, kind, n } of places) {
+      sign(context, kind, x, y, Math.min(5, 3 + Math.log10(n)));
       context.stroke();
       context.fill();
     }
@@ -161,6 +164,23 @@ export class Over {
     }
     context.restore();
   }
+}
+
+/** Marks of one kind in one square become one, at their middle. */
+function gathered(marks, apart) {
+  const squares = new Map();
+  for (const { x, y, kind, n } of marks) {
+    const name = `${Math.round(x / apart)} ${Math.round(y / apart)} ${kind}`;
+    const square = squares.get(name);
+    if (square) {
+      square.x += ((x - square.x) * n) / (square.n + n);
+      square.y += ((y - square.y) * n) / (square.n + n);
+      square.n += n;
+    } else {
+      squares.set(name, { x, y, kind, n });
+    }
+  }
+  return [...squares.values()];
 }
 
 /** A path: a split opens to the right, a join closes, a change of format is a diamond. */

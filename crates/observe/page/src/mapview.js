@@ -354,25 +354,28 @@ function listen(map, canvas) {
     const box = canvas.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
+  // Drags are measured on the screen: the page may scroll under a pointer that rests.
+  const onScreen = ({ clientX, clientY }) => ({ x: clientX, y: clientY });
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, at(event));
+    pointers.set(event.pointerId, onScreen(event));
     if (pointers.size === 1) dragged = false;
     apart = spread(pointers);
   });
   canvas.addEventListener("pointermove", (event) => {
-    const place = at(event);
     const before = pointers.get(event.pointerId);
     if (!before) {
-      map.point(place.x, place.y);
+      const { x, y } = at(event);
+      map.point(x, y);
       return;
     }
+    const place = onScreen(event);
     if (!dragged && Math.hypot(place.x - before.x, place.y - before.y) < 5) return;
     dragged = true;
     pointers.set(event.pointerId, place);
     if (pointers.size === 2) {
       const next = spread(pointers);
-      if (apart > 0 && next > 0) map.zoom((map.span * apart) / next, middle(pointers, map.plot));
+      if (apart > 0 && next > 0) map.zoom((map.span * apart) / next, middle(pointers, map.plot, canvas.getBoundingClientRect().left));
       apart = next;
       return;
     }
@@ -448,7 +451,7 @@ function spread(pointers) {
   return other ? Math.hypot(one.x - other.x, one.y - other.y) : 0;
 }
 
-function middle(pointers, plot) {
+function middle(pointers, plot, left) {
   const [one, other] = [...pointers.values()];
-  return Math.min(1, Math.max(0, ((one.x + other.x) / 2 - plot.left) / plot.width));
+  return Math.min(1, Math.max(0, ((one.x + other.x) / 2 - left - plot.left) / plot.width));
 }
