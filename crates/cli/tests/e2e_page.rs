@@ -1,9 +1,16 @@
-//! The page in a real browser: over a server with made-up figures, which has a day of them, ten
-//! thousand leaves, and an engine without a walk.
+//! The page in a real browser: over a real server whose hot keys are known, and over a server with
+//! made-up figures, which has a day of them, ten thousand leaves, and an engine without a walk.
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+use support::http::{WithPage, with_page_at};
+use support::resp::encode;
 use support::scripts::{self, browser};
 use support::{root, run};
 
@@ -35,4 +42,89 @@ fn the_modules_pass_their_tests() {
 #[test]
 fn the_page_shows_made_up_figures() {
     scripts::passes(browser().arg("--mock"), |_| None);
+}
+
+/// The keys that most writes go to: from the first, up to the second.
+const HOT: [&str; 2] = ["user:4100", "user:4400"];
+
+/// Commands that a client sends at once, and how long it rests then: enough for a picture, and little
+/// enough to leave the browser a processor.
+const AT_ONCE: u64 = 50;
+const REST: Duration = Duration::from_millis(10);
+
+/// Sends commands until there is an error, or it shall stop. Four in five write keys of the hot
+/// range, always new ones, so that the leaves there split.
+fn load(address: SocketAddr, client: u64, stop: &AtomicBool) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(support::PATIENCE))?;
+    let mut number = client;
+    let mut replies = [0; 4096];
+    while !stop.load(Relaxed) {
+        let mut sent = Vec::new();
+        for _ in 0..AT_ONCE {
+            number += 2;
+            let anywhere = format!("user:{:04}", number.wrapping_mul(7919) % 10_000);
+            let command = match number / 2 % 5 {
+                0 if number % 4 < 2 => vec!["GET".to_owned(), anywhere],
+                0 => vec!["SET".to_owned(), anywhere, "cold".to_owned()],
+                _ => {
+                    let place = 4100 + number.wrapping_mul(31) % 300;
+                    let key = format!("user:{place}:{}", number % 200_000);
+                    vec!["SET".to_owned(), key, "hot".to_owned()]
+                }
+            };
+            sent.extend(encode(&command));
+        }
+        stream.write_all(&sent)?;
+        thread::sleep(REST);
+        if stream.read(&mut replies)? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_page_shows_a_real_server_and_survives_its_death() {
+    let arguments = ["--memory-only", "--threads", "2"];
+    let first = with_page_at(["0", "127.0.0.1:0"], &arguments);
+    let (address, page) = (first.server.address, first.page);
+    let mut script = browser();
+    script
+        .args(["--address", &page.to_string(), "--token", &first.token])
+        .args(["--low", HOT[0], "--high", HOT[1]]);
+    let (port, place) = (first.server.port(), page.to_string());
+    let mut running: Option<WithPage> = Some(first);
+    let stop = AtomicBool::new(false);
+    thread::scope(|threads| {
+        for client in 0..2 {
+            let stop = &stop;
+            threads.spawn(move || {
+                while !stop.load(Relaxed) {
+                    // Fails while the server is dead.
+                    let _ = load(address, client, stop);
+                    thread::sleep(REST);
+                }
+            });
+        }
+        // The clients end also if the script fails.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            scripts::passes(&mut script, |line| match line {
+                "kill" => {
+                    // Dropping a server kills it with signal 9.
+                    running = None;
+                    Some("killed")
+                }
+                "start" => {
+                    running = Some(with_page_at([&port, &place], &arguments));
+                    Some("started")
+                }
+                _ => None,
+            });
+        }));
+        stop.store(true, Relaxed);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    });
 }

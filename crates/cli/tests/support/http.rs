@@ -91,9 +91,14 @@ pub(crate) struct WithPage {
 
 /// Starts a server with a page, and reads in its log where that is.
 pub(crate) fn with_page(arguments: &[&str]) -> WithPage {
+    with_page_at(["0", "127.0.0.1:0"], arguments)
+}
+
+/// The same at a port, with the page at an address.
+pub(crate) fn with_page_at([port, page]: [&str; 2], arguments: &[&str]) -> WithPage {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
     command
-        .args(["serve", "--port", "0", "--http", "127.0.0.1:0"])
+        .args(["serve", "--port", port, "--http", page])
         .args(["--log-format", "json", "--log-level", "info"])
         .args(arguments)
         .stderr(Stdio::piped());
