@@ -23,7 +23,7 @@ fn every_address_has_the_form_that_the_page_reads() {
     for number in 0..3000 {
         client.text(&format!("set key:{number:05} value"));
     }
-    client.text("mailbox.create mail");
+    client.text("mailbox.new mail");
     let of = |path: &str| {
         let answer = get(page, path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
