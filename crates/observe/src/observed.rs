@@ -8,14 +8,14 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Who has begun to use the page, if the program knows users.
+/// The person or program that uses the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visitor {
     /// Anybody: may only read.
     Reader,
     /// Somebody with the token that was printed at the start: may do what the page's user may.
     Owner,
-    /// A user who has logged in.
+    /// A user that has logged in.
     User(String),
 }
 

@@ -26,7 +26,7 @@ const SHARE: u32 = 20;
 pub(crate) struct Seen {
     history: Mutex<History>,
     maps: Mutex<BTreeMap<String, Arc<Mutex<Picture>>>>,
-    /// The newest sequence, for those who wait for the next second.
+    /// The newest sequence, for what waits for the next second.
     newest: watch::Sender<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Seen {
                 .limit((ALL_BYTES / 2 / count).min(SERIES_BYTES));
             picture.look((seq, at), &*map);
         }
-        // Last, so that whoever learns of it finds the columns too.
+        // Last, so that a stream that learns of it finds the columns too.
         lock(&self.history).push(second);
         self.newest.send_replace(seq);
     }

@@ -51,9 +51,13 @@ pub(crate) fn request(
 }
 
 fn parse(text: &str) -> Answer {
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("{text:?}"));
     let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    let status = lines
+        .next()
+        .and_then(|line| line.split(' ').nth(1)?.parse().ok());
     let headers = lines.filter_map(|line| line.split_once(": "));
     Answer {
         status: status.unwrap_or_else(|| panic!("{head:?}")),
@@ -76,7 +80,10 @@ pub(crate) fn post(
     token: &str,
     body: &serde_json::Value,
 ) -> Answer {
-    let headers = [("Content-Type", "application/json"), ("Tremula-Token", token)];
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Tremula-Token", token),
+    ];
     let headers = &headers[..if token.is_empty() { 1 } else { 2 }];
     request(address, ("POST", path), headers, &body.to_string())
 }
@@ -106,16 +113,28 @@ pub(crate) fn with_page_at([port, page]: [&str; 2], arguments: &[&str]) -> WithP
     let mut log = BufReader::new(server.log());
     let (page, token) = loop {
         let mut line = String::new();
-        assert!(log.read_line(&mut line).expect("a log") > 0, "the log has no page");
+        assert!(
+            log.read_line(&mut line).expect("a log") > 0,
+            "the log has no page"
+        );
         let Ok(line) = serde_json::from_str::<serde_json::Value>(&line) else {
             continue;
         };
         let text = line.to_string();
         if let Some((_, rest)) = text.split_once("page on http://") {
-            let address = rest.split('/').next().and_then(|address| address.parse().ok());
-            let token = text.split("\"token\":\"").nth(1).and_then(|rest| rest.split('"').next());
+            let address = rest
+                .split('/')
+                .next()
+                .and_then(|address| address.parse().ok());
+            let token = text
+                .split("\"token\":\"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next());
             let token = token.unwrap_or_else(|| panic!("no token: {text}"));
-            break (address.unwrap_or_else(|| panic!("{text}")), token.to_owned());
+            break (
+                address.unwrap_or_else(|| panic!("{text}")),
+                token.to_owned(),
+            );
         }
     };
     // So that the server never waits for somebody to read its log.
@@ -142,7 +161,9 @@ pub(crate) fn events<T>(
     for (name, value) in headers {
         text += &format!("{name}: {value}\r\n");
     }
-    stream.write_all((text + "\r\n").as_bytes()).expect("it is sent");
+    stream
+        .write_all((text + "\r\n").as_bytes())
+        .expect("it is sent");
     let (mut id, mut event) = (0, String::new());
     for line in BufReader::new(stream).lines() {
         let line = line.expect("an event");

@@ -1,4 +1,4 @@
-//! Who may do what: the token of the start, and logins.
+//! What a visitor may do: the token of the start, and logins.
 
 use crate::observed::{Refusal, Visitor};
 use rand::RngExt;
@@ -75,7 +75,7 @@ impl Gate {
         ))
     }
 
-    /// Lets somebody in who has proved to be a user. Returns the token.
+    /// Lets a visitor in that has proved to be a user. Returns the token.
     pub(crate) fn let_in(&self, user: String) -> String {
         let token = new_token();
         let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);

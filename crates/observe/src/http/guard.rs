@@ -1,4 +1,4 @@
-//! Whom a request comes from: the checks of its head, which a page of another site cannot pass.
+//! Where a request comes from: the checks of its head, which a page of another site cannot pass.
 //!
 //! A browser lets any page send requests to this machine. What such a page cannot do is to choose
 //! the headers `Host`, `Origin` and `Sec-Fetch-Site`. A name that leads to this machine only now

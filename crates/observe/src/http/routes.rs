@@ -136,7 +136,7 @@ impl Shared {
         Ok(visitor)
     }
 
-    /// The program, for one who may see this.
+    /// The program, if the visitor may see this.
     fn for_reader(
         &self,
         headers: &HeaderMap,
@@ -231,7 +231,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answered {
 }
 
 async fn overview(State(shared): State<Arc<Shared>>) -> Answered {
-    // Also for one who has to log in: it says so.
+    // Also for a visitor that has to log in: it says so.
     json(&shared.program()?.overview())
 }
 

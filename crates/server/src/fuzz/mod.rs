@@ -52,5 +52,7 @@ mod tests {
         };
     }
 
-    replayed!(flags, globs, http, load, rdb, replies, requests, session, tls);
+    replayed!(
+        flags, globs, http, load, rdb, replies, requests, session, tls
+    );
 }

@@ -68,7 +68,7 @@ pub struct HttpArgs {
     #[arg(long, value_name = "ADDRESS|off")]
     pub http: Option<Place>,
 
-    /// User whose rights the page has for those who do not log in: they read without a password
+    /// User whose rights the page has without a login: with them it reads
     /// [default: default, as long as that user needs no password]
     #[arg(long, value_name = "USER")]
     pub http_user: Option<String>,
@@ -159,8 +159,8 @@ impl Http {
         let address = self.page.address();
         if !address.ip().is_loopback() {
             tracing::warn!(
-                "whoever reaches {address} can read /metrics, /health and /ready; the page itself \
-                 is only for this machine"
+                "other machines that reach {address} can read /metrics, /health and /ready there; \
+                 the page itself is only for this machine"
             );
         }
         let token = self.page.token().unwrap_or_default();

@@ -40,7 +40,7 @@ struct Before {
 /// The server as it is to the page.
 pub(super) struct Program {
     server: Arc<Shared>,
-    /// The user of those who do not log in, if one was named.
+    /// The user of visitors that do not log in, if one was named.
     user: Option<String>,
     is_ready: AtomicBool,
     before: Mutex<Before>,
@@ -492,4 +492,92 @@ impl ObservedMap for Tables {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gather::Peer;
+    use crate::limits::Limits;
+    use crate::server;
+    use std::time::Instant;
+    use tokio::runtime::Builder;
+    use tokio::sync::mpsc;
+    use tremula_store::{Engine, StoreConfig};
+
+    fn program(since: Duration) -> (Program, tokio::runtime::Runtime) {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let (arrivals, _) = mpsc::unbounded_channel();
+        let peer = Peer {
+            arrivals: arrivals.downgrade(),
+            handle: runtime.handle().clone(),
+        };
+        let store = StoreConfig::new(Engine::Aspen);
+        let mut server = server::shared(Limits::default(), &store, vec![peer]);
+        let shared = Arc::get_mut(&mut server).expect("nobody else has it");
+        shared.started = Instant::now().checked_sub(since).expect("a moment");
+        (Program::new(server, None), runtime)
+    }
+
+    #[test]
+    fn a_thread_that_stands_still_is_not_healthy_until_it_turns() {
+        let (program, _runtime) = program(2 * UNHEALTHY);
+        let error = program.health().expect_err("it has never turned");
+        assert!(
+            error.starts_with("thread tremula-0 has not turned for"),
+            "{error}"
+        );
+        let server = &program.server;
+        server.threads.pulse(0).beat(server.started);
+        assert_eq!(program.health(), Ok(()));
+    }
+
+    #[test]
+    fn a_server_is_ready_when_it_says_so() {
+        let (program, _runtime) = program(Duration::ZERO);
+        assert!(program.ready().is_err());
+        program.set_ready();
+        assert_eq!(program.ready(), Ok("serving".to_owned()));
+    }
+
+    #[test]
+    fn a_second_has_what_ran_in_it() {
+        let (program, _runtime) = program(Duration::ZERO);
+        let get = lookup_full(b"get").expect("a command");
+        let stripe = program.server.figures.stripes.of(0, false);
+        let ran = |micros, count| stripe.ran(get, Duration::from_micros(micros), count, 0, true);
+        ran(10, 1);
+        assert_eq!(program.second().commands.len(), 1);
+        assert_eq!(program.second().commands, []);
+        (0..99).for_each(|_| ran(1, 1));
+        ran(1000, 1);
+        stripe.read.add(7);
+        // What `INFO` shows is another matter.
+        program.server.figures.stripes.reset();
+        let second = program.second();
+        let command = &second.commands[0];
+        assert_eq!(
+            (&*command.name, command.calls, second.net_in),
+            ("get", 100, 7)
+        );
+        assert!(command.p50_us < 2.0 && command.p99_us < 2.0, "{command:?}");
+        assert!((1000.0..1100.0).contains(&command.p999_us), "{command:?}");
+    }
+
+    #[test]
+    fn sampled_keys_go_to_their_databases_within_a_bound() {
+        let (program, _runtime) = program(Duration::ZERO);
+        let sampler = &program.server.figures.stripes.of(0, false).sampler;
+        for round in 0..100_u8 {
+            for _ in 0..1000 {
+                sampler.keep(3, &[round], false);
+            }
+            drop(program.second());
+        }
+        assert_eq!(lock(&program.samples)[3].len(), MOST_SAMPLES);
+        assert_eq!(
+            lock(&program.samples)[3].last().map(|one| one.key[0]),
+            Some(99)
+        );
+    }
 }

@@ -23,6 +23,7 @@ mod index_steps;
 mod log;
 mod mailbox;
 mod notices;
+mod observe;
 mod page;
 mod papers_bw_tree;
 mod papers_series;
@@ -116,6 +117,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         log::MUTANTS,
         mailbox::MUTANTS,
         notices::MUTANTS,
+        observe::MUTANTS,
         page::MUTANTS,
         server::MUTANTS,
         server_feeds::MUTANTS,

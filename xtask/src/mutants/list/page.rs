@@ -7,7 +7,7 @@ use crate::flavour::Flavour;
 const MODULES: Checker = Checker {
     flavour: Flavour::Plain,
     package: "tremula-cli",
-    target: Target::Test("e2e_page"),
+    target: Target::Test("e2e_browser"),
     filter: "the_modules_pass_their_tests",
 };
 
