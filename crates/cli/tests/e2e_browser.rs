@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 use support::http::{WithPage, with_page_at};
-use support::resp::encode;
+use support::resp::{Connection, encode};
 use support::scripts::{self, browser};
 use support::{root, run};
 
@@ -47,13 +47,27 @@ fn the_page_shows_made_up_figures() {
 /// The keys that most writes go to: from the first, up to the second.
 const HOT: [&str; 2] = ["user:4100", "user:4400"];
 
+/// Keys that are there before, evenly over all numbers of four digits.
+const KEYS: usize = 100_000;
+
 /// Commands that a client sends at once, and how long it rests then: enough for a picture, and little
 /// enough to leave the browser a processor.
 const AT_ONCE: u64 = 50;
 const REST: Duration = Duration::from_millis(10);
 
-/// Sends commands until there is an error, or it shall stop. Four in five write keys of the hot
-/// range, always new ones, so that the leaves there split.
+/// Stores the keys that are there before.
+fn fill(client: &mut Connection) {
+    for from in (0..KEYS).step_by(1000) {
+        let mut words = vec!["mset".to_owned()];
+        for number in from..from + 1000 {
+            words.extend([format!("user:{:04}:{}", number / 10, number % 10), "0".into()]);
+        }
+        client.call(&words);
+    }
+}
+
+/// Sends commands until there is an error, or it should stop. Four in five write in the hot range,
+/// and one of ten of those a new key, so that leaves split there.
 fn load(address: SocketAddr, client: u64, stop: &AtomicBool) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(support::PATIENCE))?;
@@ -63,15 +77,13 @@ fn load(address: SocketAddr, client: u64, stop: &AtomicBool) -> std::io::Result<
         let mut sent = Vec::new();
         for _ in 0..AT_ONCE {
             number += 2;
-            let anywhere = format!("user:{:04}", number.wrapping_mul(7919) % 10_000);
-            let command = match number / 2 % 5 {
-                0 if number % 4 < 2 => vec!["GET".to_owned(), anywhere],
-                0 => vec!["SET".to_owned(), anywhere, "cold".to_owned()],
-                _ => {
-                    let place = 4100 + number.wrapping_mul(31) % 300;
-                    let key = format!("user:{place}:{}", number % 200_000);
-                    vec!["SET".to_owned(), key, "hot".to_owned()]
-                }
+            let anywhere = format!("user:{:04}:0", number.wrapping_mul(7919) % 10_000);
+            let hot = 4100 + number.wrapping_mul(31) % 300;
+            let command = match number / 2 % 10 {
+                0 => vec!["GET".to_owned(), anywhere],
+                1 => vec!["SET".to_owned(), anywhere, "cold".to_owned()],
+                2 => vec!["SET".to_owned(), format!("user:{hot}:{number}"), "new".to_owned()],
+                _ => vec!["SET".to_owned(), format!("user:{hot}:1"), "hot".to_owned()],
             };
             sent.extend(encode(&command));
         }
@@ -89,6 +101,7 @@ fn the_page_shows_a_real_server_and_survives_its_death() {
     let arguments = ["--memory-only", "--threads", "2"];
     let first = with_page_at(["0", "127.0.0.1:0"], &arguments);
     let (address, page) = (first.server.address, first.page);
+    fill(&mut first.server.connect());
     let mut script = browser();
     script
         .args(["--address", &page.to_string(), "--token", &first.token])

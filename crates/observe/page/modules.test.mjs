@@ -113,7 +113,7 @@ test("a pixel shows the figure of its bucket at its time", () => {
   const slice = { columns, first: 0, end: 2 };
   const waits = figures("waits", slice, axis, view, 4, 4);
   const grid = (cells) => [0, 1, 2, 3].map((y) => [...cells.subarray(y * 4, y * 4 + 4)].map((value) => (Number.isNaN(value) ? null : +value.toFixed(3))));
-  assert.deepEqual(grid(waits.cells), [[0.5, null, null, null], [0.5, null, null, null], [0, null, 0.1, null], [0, null, 0.1, null]]);
+  assert.deepEqual(grid(waits.cells), [[0.5, null, -1, null], [0.5, null, -1, null], [0, null, 0.1, null], [0, null, 0.1, null]]);
   const writes = figures("writes", slice, axis, view, 4, 2);
   assert.deepEqual(grid(new Float32Array([...writes.cells, ...writes.cells])).slice(0, 2), [[30, null, 0, null], [7, null, 9, null]]);
   assert.equal(writes.most, 30);

@@ -119,6 +119,11 @@ function colourOf(name) {
   return getComputedStyle(probe).color;
 }
 
+/** The same as three bytes. */
+function bytesOf(name) {
+  return colourOf(name).match(/\d+/g).slice(0, 3).map(Number);
+}
+
 /** Calls `paint` once before the next frame, however often it is asked. */
 function onNextFrame(paint) {
   let asked = false;
@@ -151,7 +156,7 @@ function empty(title, text) {
   return h("div", { class: "empty" }, h("strong", {}, title), h("p", {}, text));
 }
 
-return { h, svg, say, colourOf, onNextFrame, fit, empty };
+return { h, svg, say, colourOf, bytesOf, onNextFrame, fit, empty };
 })();
 
 // --- format.js ---
@@ -318,6 +323,10 @@ const { Seconds, callsOf } = modules.seconds;
 
 /** Lines that one chart has at most: more cannot be distinguished. */
 const MOST_LINES = 6;
+/** A limit of memory this many times above what is used is named, but has no line. */
+const FAR = 4;
+/** The least that a logarithmic scale shows: it has no place for zero. */
+const LEAST = 0.1;
 /** A longer silence is a gap. */
 const GAP = 3500;
 
@@ -365,12 +374,14 @@ const CHARTS = [
     unit: "bytes, by what holds them",
     value: format.bytes,
     binary: true,
+    unitOf: (second) => (second?.memory.limit > 0 ? `bytes, of ${format.bytes(second.memory.limit)}` : "bytes, without a limit"),
     lines: (seconds) => {
       const last = seconds.at(-1)?.memory;
       if (!last) return [];
-      const kinds = Object.entries(last.kinds).sort((one, other) => other[1] - one[1]);
+      const kinds = Object.entries(last.kinds).filter(([, bytes]) => bytes > 0).sort((one, other) => other[1] - one[1]);
       const lines = [{ name: "used", of: (second) => second.memory.used }];
-      if (last.limit > 0) lines.push({ name: "limit", of: (second) => second.memory.limit || null });
+      // A limit far above would press all other lines to the ground.
+      if (last.limit > 0 && last.limit < FAR * last.used) lines.push({ name: "limit", of: (second) => second.memory.limit || null });
       const room = MOST_LINES - lines.length;
       return [...lines, ...kinds.slice(0, room).map(([kind]) => ({ name: kind, of: (second) => second.memory.kinds[kind] ?? null }))];
     },
@@ -474,10 +485,11 @@ class Chart {
     this.span = 600;
     this.names = "";
     this.choice = null;
+    this.unit = h("span", { class: "unit" }, definition.unit);
     this.latest = h("div", { class: "latest" });
     this.box = h("div", { class: "plot", "aria-hidden": "true" });
     this.none = h("p", { class: "note" });
-    const head = h("figcaption", {}, h("h3", {}, definition.title), h("span", { class: "unit" }, definition.unit));
+    const head = h("figcaption", {}, h("h3", {}, definition.title), this.unit);
     if (definition.choice) {
       this.select = h("select", { "aria-label": `${definition.title} of which command`, onchange: () => this.choose(this.select.value) });
       head.append(this.select);
@@ -521,13 +533,13 @@ class Chart {
       times.push(second.at / 1000);
       lines.forEach((line, index) => {
         const value = line.of(second);
-        // A logarithmic scale has no place for zero.
-        const shown = definition.log && value !== null && value < 1 ? 1 : value;
+        const shown = definition.log && value !== null ? Math.max(value, LEAST) : value;
         if (value !== null) some = true;
         values[index].push(shown);
       });
     }
     const last = seconds.at(-1);
+    if (definition.unitOf) say(this.unit, definition.unitOf(last));
     say(this.none, definition.note?.(last) ?? (some ? "" : "Nothing was counted in this span yet."));
     this.none.hidden = this.none.textContent === "";
     box.hidden = !some;
@@ -594,6 +606,9 @@ class Chart {
           size: 62,
           space: 30,
           values: (_, marks) => marks.map((mark) => (mark === null ? "" : definition.value(mark))),
+          // On a logarithmic scale, powers of ten alone.
+          filter: definition.log ? decades : undefined,
+          grid: definition.log ? { stroke: line, width: 1, filter: decades } : axis.grid,
           incrs: definition.binary ? powers() : undefined,
         },
       ],
@@ -613,6 +628,10 @@ class Chart {
       say(shown[each], this.definition.value(value ?? null));
     });
   }
+}
+
+function decades(_, marks) {
+  return marks.map((mark) => (mark !== null && Math.abs(Math.log10(mark) - Math.round(Math.log10(mark))) < 1e-6 ? mark : null));
 }
 
 /** Steps of a scale in bytes. */
@@ -973,7 +992,14 @@ class Live extends EventTarget {
   }
 
   watch() {
-    if (this.state === "live" && Date.now() - this.lastEvent > SILENCE) this.become("stalled");
+    const silence = Date.now() - this.lastEvent;
+    if (this.state === "live" && silence > SILENCE) this.become("stalled");
+    // A connection may die without an end: then only a new one shows whether the server is there.
+    if (this.state === "stalled" && silence > 2 * SILENCE) {
+      this.wasLost = true;
+      this.become("lost");
+      this.open(this.map);
+    }
     this.dispatchEvent(new Event("state"));
   }
 
@@ -1521,6 +1547,9 @@ const LAYERS = {
   memory: { title: "Memory", of: "bytes in a bucket", kind: "level", curve: 0.5, top: niceTop },
 };
 
+/** What stands for a share of nothing. */
+const NONE = -1;
+
 /** The figure that a layer reads from a column. */
 const FIGURE = { writes: "writes", reads: "reads", memory: "bytes" };
 
@@ -1537,7 +1566,7 @@ function along(layer, value, top) {
 }
 
 /**
- * The figures of every pixel, NaN where there is none.
+ * The figures of every pixel: NaN where nothing was recorded, NONE where no lock was taken.
  * @param {{columns: any[], first: number, end: number}} slice The columns in view.
  * @param {import("./axis.js").Axis} axis
  * @param {{from: number, to: number, low: number, high: number}} view Times, and heights from 0 to 1.
@@ -1568,8 +1597,7 @@ function figures(layer, slice, axis, view, width, height) {
       painted = { index, end };
     }
     for (let y = 0; y < height; y += 1) {
-      if (weights[y] === 0) continue;
-      const value = sums[y] / weights[y];
+      const value = weights[y] === 0 ? NONE : sums[y] / weights[y];
       cells[y * width + x] = value;
       if (value > most) most = value;
     }
@@ -1604,15 +1632,19 @@ function add(layer, column, axis, view, sums, weights) {
   }
 }
 
-/** Turns figures into colours. Where there is none, the pixel stays clear. */
-function colours(layer, scheme, { cells }, top) {
+/**
+ * Turns figures into colours. Where nothing was recorded, the pixel stays clear; where no lock was
+ * taken, it has the colour `none`, three bytes.
+ */
+function colours(layer, scheme, { cells }, top, none) {
   const table = ramp(layer, scheme);
   const pixels = new Uint32Array(cells.length);
   const { curve } = LAYERS[layer];
+  const [blank] = new Uint32Array(Uint8Array.of(...none, 255).buffer);
   for (let index = 0; index < cells.length; index += 1) {
     const value = cells[index];
     if (value !== value) continue;
-    pixels[index] = table[Math.round(Math.min(1, value / top) ** curve * 255)];
+    pixels[index] = value === NONE ? blank : table[Math.round(Math.min(1, value / top) ** curve * 255)];
   }
   return new Uint8ClampedArray(pixels.buffer);
 }
@@ -1630,7 +1662,7 @@ function ticks(from, to, width, apart = 96) {
   return { times, step };
 }
 
-return { LAYERS, along, figures, colours, ticks };
+return { LAYERS, NONE, along, figures, colours, ticks };
 })();
 
 // --- mapdraw.js ---
@@ -1644,7 +1676,7 @@ const { ticks } = modules.paint;
 
 /** Marks nearer than this are drawn as one; nearer than more, if they are too many to be read. */
 const APART = 12;
-const MOST_MARKS = 400;
+const MOST_MARKS = 250;
 
 /** Where the cells are inside of the canvas, in CSS pixels. */
 function plotOf(width, height) {
@@ -1852,7 +1884,7 @@ modules.mapview = (() => {
 const { Axis } = modules.axis;
 const { scheme } = modules.colour;
 const { bucketAt, hottest, share } = modules.columns;
-const { fit, onNextFrame, say } = modules.dom;
+const { bytesOf, fit, onNextFrame, say } = modules.dom;
 const format = modules.format;
 const { MapData } = modules.mapdata;
 const { Over, plotOf } = modules.mapdraw;
@@ -2032,7 +2064,7 @@ class MapView extends EventTarget {
     const [wide, high] = [Math.max(1, Math.round(plot.width * scale)), Math.max(1, Math.round(plot.height * scale))];
     const found = figures(layer, slice, this.axis, view, wide, high);
     this.top = LAYERS[layer].top(found.most);
-    const image = new ImageData(colours(layer, scheme(), found, this.top), wide, high);
+    const image = new ImageData(colours(layer, scheme(), found, this.top, bytesOf("--plot")), wide, high);
     context.clearRect(0, 0, canvas.width, canvas.height);
     const [left, above] = [Math.round(plot.left * deviceScale), Math.round(plot.top * deviceScale)];
     if (scale === deviceScale) {
@@ -2328,7 +2360,7 @@ const SHADES = {
   waits: { title: "Waits", ramp: "waits", of: (leaf) => (leaf.acquisitions > 0 ? leaf.waits / leaf.acquisitions : null), top: () => 1, show: format.percent },
   entries: { title: "Entries", ramp: "writes", of: (leaf) => leaf.entries, top: (most) => most, show: format.count },
   memory: { title: "Memory", ramp: "memory", of: (leaf) => leaf.bytes, top: (most) => most, show: format.bytes },
-  format: { title: "Format", ramp: null, of: (leaf) => leaf.format },
+  format: { title: "Format", ramp: null, of: (leaf) => leaf.format || "one format" },
 };
 
 class Tree {
@@ -2487,7 +2519,7 @@ class Tree {
     }
     const share = leaf.acquisitions > 0 ? `${format.percent(leaf.waits / leaf.acquisitions)} of ${format.count(leaf.acquisitions)} acquisitions waited` : "no lock taken";
     const parts = [`leaf ${format.exact(this.cursor + 1)}`, `from ${format.key(leaf.low)}`, `${format.exact(leaf.entries)} entries`, format.bytes(leaf.bytes), share, leaf.format];
-    say(this.readout, parts.join("  ·  "));
+    say(this.readout, parts.filter(Boolean).join("  ·  "));
   }
 
   listen() {
@@ -3136,6 +3168,8 @@ const byId = (id) => document.getElementById(id);
 const THEMES = ["auto", "light", "dark"];
 /** How often the list of maps and the overview are read again. */
 const EVERY = 10_000;
+/** Seconds in which a program counts as just started. */
+const YOUNG = 120;
 const SPANS = [
   [60, "1 min"],
   [600, "10 min"],
@@ -3276,7 +3310,11 @@ async function read() {
   identity();
   while (session.isShut) await session.ask("");
   const { maps } = await get("maps");
-  if (views.size === 0) build();
+  if (views.size === 0) {
+    // Of a program that has just started there is no more to see.
+    if (overview.uptime_s < YOUNG) panel.view.zoom(60_000);
+    build();
+  }
   panel.list(maps);
   tree.show(panel.map);
 }

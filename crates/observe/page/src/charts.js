@@ -8,6 +8,10 @@ import { Seconds, callsOf } from "./seconds.js";
 
 /** Lines that one chart has at most: more cannot be distinguished. */
 const MOST_LINES = 6;
+/** A limit of memory this many times above what is used is named, but has no line. */
+const FAR = 4;
+/** The least that a logarithmic scale shows: it has no place for zero. */
+const LEAST = 0.1;
 /** A longer silence is a gap. */
 const GAP = 3500;
 
@@ -55,12 +59,14 @@ export const CHARTS = [
     unit: "bytes, by what holds them",
     value: format.bytes,
     binary: true,
+    unitOf: (second) => (second?.memory.limit > 0 ? `bytes, of ${format.bytes(second.memory.limit)}` : "bytes, without a limit"),
     lines: (seconds) => {
       const last = seconds.at(-1)?.memory;
       if (!last) return [];
-      const kinds = Object.entries(last.kinds).sort((one, other) => other[1] - one[1]);
+      const kinds = Object.entries(last.kinds).filter(([, bytes]) => bytes > 0).sort((one, other) => other[1] - one[1]);
       const lines = [{ name: "used", of: (second) => second.memory.used }];
-      if (last.limit > 0) lines.push({ name: "limit", of: (second) => second.memory.limit || null });
+      // A limit far above would press all other lines to the ground.
+      if (last.limit > 0 && last.limit < FAR * last.used) lines.push({ name: "limit", of: (second) => second.memory.limit || null });
       const room = MOST_LINES - lines.length;
       return [...lines, ...kinds.slice(0, room).map(([kind]) => ({ name: kind, of: (second) => second.memory.kinds[kind] ?? null }))];
     },
@@ -164,10 +170,11 @@ export class Chart {
     this.span = 600;
     this.names = "";
     this.choice = null;
+    this.unit = h("span", { class: "unit" }, definition.unit);
     this.latest = h("div", { class: "latest" });
     this.box = h("div", { class: "plot", "aria-hidden": "true" });
     this.none = h("p", { class: "note" });
-    const head = h("figcaption", {}, h("h3", {}, definition.title), h("span", { class: "unit" }, definition.unit));
+    const head = h("figcaption", {}, h("h3", {}, definition.title), this.unit);
     if (definition.choice) {
       this.select = h("select", { "aria-label": `${definition.title} of which command`, onchange: () => this.choose(this.select.value) });
       head.append(this.select);
@@ -211,13 +218,13 @@ export class Chart {
       times.push(second.at / 1000);
       lines.forEach((line, index) => {
         const value = line.of(second);
-        // A logarithmic scale has no place for zero.
-        const shown = definition.log && value !== null && value < 1 ? 1 : value;
+        const shown = definition.log && value !== null ? Math.max(value, LEAST) : value;
         if (value !== null) some = true;
         values[index].push(shown);
       });
     }
     const last = seconds.at(-1);
+    if (definition.unitOf) say(this.unit, definition.unitOf(last));
     say(this.none, definition.note?.(last) ?? (some ? "" : "Nothing was counted in this span yet."));
     this.none.hidden = this.none.textContent === "";
     box.hidden = !some;
@@ -284,6 +291,9 @@ export class Chart {
           size: 62,
           space: 30,
           values: (_, marks) => marks.map((mark) => (mark === null ? "" : definition.value(mark))),
+          // On a logarithmic scale, powers of ten alone.
+          filter: definition.log ? decades : undefined,
+          grid: definition.log ? { stroke: line, width: 1, filter: decades } : axis.grid,
           incrs: definition.binary ? powers() : undefined,
         },
       ],
@@ -303,6 +313,10 @@ export class Chart {
       say(shown[each], this.definition.value(value ?? null));
     });
   }
+}
+
+function decades(_, marks) {
+  return marks.map((mark) => (mark !== null && Math.abs(Math.log10(mark) - Math.round(Math.log10(mark))) < 1e-6 ? mark : null));
 }
 
 /** Steps of a scale in bytes. */

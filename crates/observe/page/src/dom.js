@@ -38,6 +38,11 @@ export function colourOf(name) {
   return getComputedStyle(probe).color;
 }
 
+/** The same as three bytes. */
+export function bytesOf(name) {
+  return colourOf(name).match(/\d+/g).slice(0, 3).map(Number);
+}
+
 /** Calls `paint` once before the next frame, however often it is asked. */
 export function onNextFrame(paint) {
   let asked = false;

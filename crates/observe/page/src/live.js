@@ -70,7 +70,14 @@ export class Live extends EventTarget {
   }
 
   watch() {
-    if (this.state === "live" && Date.now() - this.lastEvent > SILENCE) this.become("stalled");
+    const silence = Date.now() - this.lastEvent;
+    if (this.state === "live" && silence > SILENCE) this.become("stalled");
+    // A connection may die without an end: then only a new one shows whether the server is there.
+    if (this.state === "stalled" && silence > 2 * SILENCE) {
+      this.wasLost = true;
+      this.become("lost");
+      this.open(this.map);
+    }
     this.dispatchEvent(new Event("state"));
   }
 

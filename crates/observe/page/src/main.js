@@ -16,6 +16,8 @@ const byId = (id) => document.getElementById(id);
 const THEMES = ["auto", "light", "dark"];
 /** How often the list of maps and the overview are read again. */
 const EVERY = 10_000;
+/** Seconds in which a program counts as just started. */
+const YOUNG = 120;
 const SPANS = [
   [60, "1 min"],
   [600, "10 min"],
@@ -156,7 +158,11 @@ async function read() {
   identity();
   while (session.isShut) await session.ask("");
   const { maps } = await get("maps");
-  if (views.size === 0) build();
+  if (views.size === 0) {
+    // Of a program that has just started there is no more to see.
+    if (overview.uptime_s < YOUNG) panel.view.zoom(60_000);
+    build();
+  }
   panel.list(maps);
   tree.show(panel.map);
 }

@@ -6,7 +6,7 @@ import { ticks } from "./paint.js";
 
 /** Marks nearer than this are drawn as one; nearer than more, if they are too many to be read. */
 const APART = 12;
-const MOST_MARKS = 400;
+const MOST_MARKS = 250;
 
 /** Where the cells are inside of the canvas, in CSS pixels. */
 export function plotOf(width, height) {

@@ -3,7 +3,7 @@
 import { Axis } from "./axis.js";
 import { scheme } from "./colour.js";
 import { bucketAt, hottest, share } from "./columns.js";
-import { fit, onNextFrame, say } from "./dom.js";
+import { bytesOf, fit, onNextFrame, say } from "./dom.js";
 import * as format from "./format.js";
 import { MapData } from "./mapdata.js";
 import { Over, plotOf } from "./mapdraw.js";
@@ -183,7 +183,7 @@ export class MapView extends EventTarget {
     const [wide, high] = [Math.max(1, Math.round(plot.width * scale)), Math.max(1, Math.round(plot.height * scale))];
     const found = figures(layer, slice, this.axis, view, wide, high);
     this.top = LAYERS[layer].top(found.most);
-    const image = new ImageData(colours(layer, scheme(), found, this.top), wide, high);
+    const image = new ImageData(colours(layer, scheme(), found, this.top, bytesOf("--plot")), wide, high);
     context.clearRect(0, 0, canvas.width, canvas.height);
     const [left, above] = [Math.round(plot.left * deviceScale), Math.round(plot.top * deviceScale)];
     if (scale === deviceScale) {

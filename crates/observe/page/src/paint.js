@@ -19,6 +19,9 @@ export const LAYERS = {
   memory: { title: "Memory", of: "bytes in a bucket", kind: "level", curve: 0.5, top: niceTop },
 };
 
+/** What stands for a share of nothing. */
+export const NONE = -1;
+
 /** The figure that a layer reads from a column. */
 const FIGURE = { writes: "writes", reads: "reads", memory: "bytes" };
 
@@ -35,7 +38,7 @@ export function along(layer, value, top) {
 }
 
 /**
- * The figures of every pixel, NaN where there is none.
+ * The figures of every pixel: NaN where nothing was recorded, NONE where no lock was taken.
  * @param {{columns: any[], first: number, end: number}} slice The columns in view.
  * @param {import("./axis.js").Axis} axis
  * @param {{from: number, to: number, low: number, high: number}} view Times, and heights from 0 to 1.
@@ -66,8 +69,7 @@ export function figures(layer, slice, axis, view, width, height) {
       painted = { index, end };
     }
     for (let y = 0; y < height; y += 1) {
-      if (weights[y] === 0) continue;
-      const value = sums[y] / weights[y];
+      const value = weights[y] === 0 ? NONE : sums[y] / weights[y];
       cells[y * width + x] = value;
       if (value > most) most = value;
     }
@@ -102,15 +104,19 @@ function add(layer, column, axis, view, sums, weights) {
   }
 }
 
-/** Turns figures into colours. Where there is none, the pixel stays clear. */
-export function colours(layer, scheme, { cells }, top) {
+/**
+ * Turns figures into colours. Where nothing was recorded, the pixel stays clear; where no lock was
+ * taken, it has the colour `none`, three bytes.
+ */
+export function colours(layer, scheme, { cells }, top, none) {
   const table = ramp(layer, scheme);
   const pixels = new Uint32Array(cells.length);
   const { curve } = LAYERS[layer];
+  const [blank] = new Uint32Array(Uint8Array.of(...none, 255).buffer);
   for (let index = 0; index < cells.length; index += 1) {
     const value = cells[index];
     if (value !== value) continue;
-    pixels[index] = table[Math.round(Math.min(1, value / top) ** curve * 255)];
+    pixels[index] = value === NONE ? blank : table[Math.round(Math.min(1, value / top) ** curve * 255)];
   }
   return new Uint8ClampedArray(pixels.buffer);
 }

@@ -15,7 +15,7 @@ const SHADES = {
   waits: { title: "Waits", ramp: "waits", of: (leaf) => (leaf.acquisitions > 0 ? leaf.waits / leaf.acquisitions : null), top: () => 1, show: format.percent },
   entries: { title: "Entries", ramp: "writes", of: (leaf) => leaf.entries, top: (most) => most, show: format.count },
   memory: { title: "Memory", ramp: "memory", of: (leaf) => leaf.bytes, top: (most) => most, show: format.bytes },
-  format: { title: "Format", ramp: null, of: (leaf) => leaf.format },
+  format: { title: "Format", ramp: null, of: (leaf) => leaf.format || "one format" },
 };
 
 export class Tree {
@@ -174,7 +174,7 @@ export class Tree {
     }
     const share = leaf.acquisitions > 0 ? `${format.percent(leaf.waits / leaf.acquisitions)} of ${format.count(leaf.acquisitions)} acquisitions waited` : "no lock taken";
     const parts = [`leaf ${format.exact(this.cursor + 1)}`, `from ${format.key(leaf.low)}`, `${format.exact(leaf.entries)} entries`, format.bytes(leaf.bytes), share, leaf.format];
-    say(this.readout, parts.join("  ·  "));
+    say(this.readout, parts.filter(Boolean).join("  ·  "));
   }
 
   listen() {
