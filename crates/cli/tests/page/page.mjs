@@ -79,6 +79,11 @@ async function open(size, scheme, path = "") {
     window.violations = [];
     document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => window.violations.push(`${violatedDirective} ${blockedURI}`));
   });
+  await context.addInitScript(() => {
+    window.pressed = [];
+    const note = ({ type, target, clientX, clientY }) => window.pressed.push([type, target.className, clientX, clientY].join(" "));
+    for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel", "wheel", "scroll"]) window.addEventListener(type, note, { capture: true, passive: true });
+  });
   const page = await context.newPage();
   const wrong = (page.wrong = []);
   page.on("pageerror", (error) => wrong.push(`an error: ${error.stack}`));
@@ -105,7 +110,7 @@ async function until(page, what, condition, argument) {
     const seen = await page.evaluate(condition, argument);
     if (seen) return seen;
     if (Date.now() > deadline) {
-      const snapshot = await page.evaluate(() => JSON.stringify({ state: window.tremula?.live.state, map: window.tremula?.map.snapshot() })).catch(String);
+      const snapshot = await page.evaluate(() => JSON.stringify({ pressed: window.pressed.slice(-12), readout: document.getElementById("place")?.textContent, state: window.tremula?.live.state, map: window.tremula?.map.snapshot() })).catch(String);
       await page.screenshot({ path: join(options.shots, "failed.png") });
       assert.fail(`never: ${what}\n${page.wrong.join("\n")}\n${snapshot.slice(0, 2000)}`);
     }

@@ -146,6 +146,8 @@ export class MapView extends EventTarget {
     if (this.marks) drawn.marks(slice);
     // The picture moves under a pointer that rests.
     if (this.pointer) this.cursor.time = view.from + ((this.pointer.x - plot.left) / plot.width) * this.span;
+    // The axis may be another one by now: a cursor that was put on a range stays there.
+    if (this.cursor?.held) this.cursor.position = this.middle(this.cursor.held);
     const place = this.place();
     if (this.cursor) {
       const at = { x: drawn.x(this.cursor.time), y: drawn.y(this.cursor.position) };
@@ -250,11 +252,16 @@ export class MapView extends EventTarget {
     this.putCursor(column, Math.min(column.bounds.raw.length - 1, Math.max(0, bucket + buckets)));
   }
 
+  /** Where the middle of a bucket lies. */
+  middle({ bounds, bucket }) {
+    const edges = this.axis.edges(bounds);
+    return (edges[bucket] + edges[bucket + 1]) / 2;
+  }
+
   putCursor(column, bucket) {
-    const edges = this.axis.edges(column.bounds);
-    const position = (edges[bucket] + edges[bucket + 1]) / 2;
+    const position = this.middle({ bounds: column.bounds, bucket });
     this.pointer = null;
-    this.cursor = { time: column.at + column.width / 2, position };
+    this.cursor = { time: column.at + column.width / 2, position, held: { bounds: column.bounds, bucket } };
     const high = this.high - this.low;
     if (position < this.low || position > this.high) this.panKeys(position - high / 2 - this.low);
     this.draw();
@@ -264,6 +271,7 @@ export class MapView extends EventTarget {
   pick() {
     const place = this.place();
     if (place) this.dispatchEvent(new CustomEvent("pick", { detail: place }));
+    else say(this.parts.readout, "Nothing was recorded there.");
   }
 
   /** One sentence about a bucket. */
