@@ -130,7 +130,7 @@ impl Shared {
         let program = self.program()?;
         if visitor == Visitor::Reader && program.overview().writes == Access::Login {
             return Err(Refusal::Unproved(
-                "the page's user has a password: log in, or give the token of the log".to_owned(),
+                "the page's user has a password: log in, or give the token that is printed at the start".to_owned(),
             ));
         }
         Ok(visitor)
