@@ -34,7 +34,7 @@ const USUAL_KEYS: usize = 50;
 /// Words of a command.
 const MOST_WORDS: usize = 1024;
 
-/// An answer, or why there is none.
+/// An answer, or the reason for having no answer.
 type Answered = Result<Response, Refusal>;
 
 /// The service of one connection.

@@ -105,8 +105,8 @@ impl Recorder {
         self.fine.held() + self.coarse.held() + self.seen.capacity() * size_of::<(u64, Seen)>()
     }
 
-    /// Adds a walk, and the keys that were sampled since the last one. `bytes_at` looks how large an
-    /// entry at a key is, and `text` shows a key to people.
+    /// Adds a walk, and the keys that were sampled since the last one. `bytes_at` looks how large
+    /// an entry at a key is, and `text` shows a key to people.
     pub(crate) fn take(
         &mut self,
         (seq, at, width_ms): (u64, u64, u64),
