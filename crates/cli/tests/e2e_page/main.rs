@@ -221,9 +221,9 @@ fn what_writes_needs_the_token_or_a_login() {
     );
     for (words, why) in [
         (&["SUBSCRIBE", "c"][..], "never ends"),
-        (&["MONITOR"], "never ends"),
-        (&["MAILBOX.RECV", "m"], "wait for ever"),
-        (&["MULTI"], "about its connection"),
+        (&["MONITOR"][..], "never ends"),
+        (&["MAILBOX.RECV", "m"][..], "wait for ever"),
+        (&["MULTI"][..], "about its connection"),
     ] {
         let answer = run(&token, words);
         assert_eq!(answer.status, 400, "{words:?}");
