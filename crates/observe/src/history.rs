@@ -37,7 +37,7 @@ impl History {
         self.seconds.range(from..).cloned().collect()
     }
 
-    /// The newest sequence; 0 if there is none.
+    /// The newest sequence; 0 before the first second.
     pub(crate) fn newest(&self) -> u64 {
         self.seconds.back().map_or(0, |second| second.seq)
     }

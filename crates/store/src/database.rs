@@ -8,9 +8,7 @@ use crate::notices::Happening;
 use crate::{Expiry, Key, Value};
 use std::cell::LazyCell;
 use std::ops::{Bound, ControlFlow};
-use tremula_index::{
-    Adapted, Direction, KeyRange, OrderedIndex, Part, Shape, Snapshot, Transactional, Update,
-};
+use tremula_index::{Direction, KeyRange, OrderedIndex, Shape, Snapshot, Transactional, Update};
 use tremula_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tremula_sync::reclaim;
 
@@ -292,16 +290,6 @@ impl<'a> Database<'a> {
     pub fn shape(&self) -> Shape {
         let shape = self.index.shape();
         shape.unwrap_or_else(|| panic!("a step does not see the shape of an index"))
-    }
-
-    /// Shows each part of the index in turn, ascending, as
-    /// [`Transactional::walk`](tremula_index::Transactional::walk) does. Returns what the index has
-    /// decided so far; `None` if its engine has no walk, and in a step.
-    pub fn walk_parts(
-        &self,
-        visit: &mut dyn FnMut(&Part<Key>) -> ControlFlow<()>,
-    ) -> Option<Adapted> {
-        self.steps()?.walk(visit)
     }
 
     /// Shows the values of several keys, all as of one moment: calls `show` once for each key, with

@@ -7,10 +7,11 @@ mod metrics;
 mod support;
 
 use serde_json::json;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use support::http::{WithPage, events, get, post, request, with_page};
-use support::{Server, failure, free_address};
+use support::{PATIENCE, Server, eventually, failure, free_address};
 
 /// Where the page is if nothing is said.
 const USUAL: &str = "127.0.0.1:6381";
@@ -28,7 +29,7 @@ fn log_of(arguments: &[&str]) -> String {
     server.signal("TERM");
     assert!(server.wait().success());
     let mut text = String::new();
-    std::io::Read::read_to_string(&mut log, &mut text).expect("a log");
+    log.read_to_string(&mut text).expect("a log");
     text
 }
 
@@ -44,7 +45,10 @@ fn a_taken_usual_address_is_a_warning_and_one_that_was_asked_for_is_an_error() {
         "{log}"
     );
     let off = log_of(&[&usual[..], &["--http", "off"]].concat());
-    assert!(!off.contains("is taken") && !off.contains("page on"), "{off}");
+    assert!(
+        !off.contains("is taken") && !off.contains("page on"),
+        "{off}"
+    );
     let free = log_of(&["--port", "0"]);
     assert!(
         !free.contains("is taken") && !free.contains("page on"),
@@ -166,7 +170,12 @@ fn every_answer_says_to_browsers_what_they_may_do() {
             "{path}"
         );
     }
-    assert!(get(page, "/").body.to_ascii_lowercase().contains("<!doctype html>"));
+    assert!(
+        get(page, "/")
+            .body
+            .to_ascii_lowercase()
+            .contains("<!doctype html>")
+    );
 }
 
 #[test]
@@ -212,9 +221,9 @@ fn what_writes_needs_the_token_or_a_login() {
     );
     for (words, why) in [
         (&["SUBSCRIBE", "c"][..], "never ends"),
-        (&["MONITOR"], "never ends"),
-        (&["MAILBOX.RECV", "m"], "wait for ever"),
-        (&["MULTI"], "about its connection"),
+        (&["MONITOR"][..], "never ends"),
+        (&["MAILBOX.RECV", "m"][..], "wait for ever"),
+        (&["MULTI"][..], "about its connection"),
     ] {
         let answer = run(&token, words);
         assert_eq!(answer.status, 400, "{words:?}");
@@ -319,4 +328,41 @@ fn with_a_password_everything_but_the_figures_for_machines_needs_a_login() {
         );
         assert_eq!(seen, "second");
     }
+}
+
+/// Begins to read an address. Returns the connection, which stays open, and the status.
+fn open(page: SocketAddr, path: &str) -> (TcpStream, u16) {
+    let mut stream = TcpStream::connect(page).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {page}\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("it is sent");
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).expect("an answer");
+    let status = String::from_utf8_lossy(&begin[9..]).parse();
+    (stream, status.expect("a status"))
+}
+
+#[test]
+fn streams_and_connections_have_limits() {
+    let WithPage { page, .. } = with_page(&[]);
+    let streams: Vec<_> = (0..16).map(|_| open(page, "/api/events")).collect();
+    assert!(streams.iter().all(|(_, status)| *status == 200));
+    assert_eq!(open(page, "/api/events").1, 429);
+    let others: Vec<_> = (0..64)
+        .map(|_| TcpStream::connect(page).expect("a connection"))
+        .collect();
+    // They are accepted in their order, so that the last one comes when all places are taken.
+    let mut last = others.last().expect("some");
+    last.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    assert_eq!(last.read(&mut [0]).expect("its end"), 0);
+    drop((streams, others));
+    eventually("there is room again", || {
+        // While there is none, the connection ends without an answer.
+        let mut stream = TcpStream::connect(page).expect("a connection");
+        let head = format!("GET /health HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n");
+        let mut answer = Vec::new();
+        let sent = stream.write_all(head.as_bytes());
+        let read = sent.and_then(|()| stream.read_to_end(&mut answer));
+        read.is_ok() && answer.starts_with(b"HTTP/1.1 200")
+    });
 }

@@ -3312,7 +3312,10 @@ function state() {
 
 /** Reads what the program is and which maps it has; asks for a login if nothing is shown without. */
 async function read() {
+  const before = overview;
   overview = await get("overview");
+  // A server that has started anew knows no token of the one before.
+  if (before && overview.uptime_s < before.uptime_s) session.forget();
   readAt = Date.now();
   session.set(overview.writes);
   identity();

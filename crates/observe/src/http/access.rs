@@ -71,7 +71,8 @@ impl Gate {
         self.try_again()?;
         self.failed();
         Err(Refusal::Unproved(
-            "the token is not valid: it is printed in the log at the start; or log in".to_owned(),
+            "the token is not valid: it is printed at the start of the server; or log in"
+                .to_owned(),
         ))
     }
 

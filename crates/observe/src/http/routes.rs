@@ -34,7 +34,7 @@ const USUAL_KEYS: usize = 50;
 /// Words of a command.
 const MOST_WORDS: usize = 1024;
 
-/// An answer, or why there is none.
+/// An answer, or the reason for having no answer.
 type Answered = Result<Response, Refusal>;
 
 /// The service of one connection.
@@ -130,7 +130,7 @@ impl Shared {
         let program = self.program()?;
         if visitor == Visitor::Reader && program.overview().writes == Access::Login {
             return Err(Refusal::Unproved(
-                "the page's user has a password: log in, or give the token of the log".to_owned(),
+                "the page's user has a password: log in, or give the token that is printed at the start".to_owned(),
             ));
         }
         Ok(visitor)

@@ -57,8 +57,8 @@ impl Bounds {
     }
 }
 
-/// Chooses where buckets begin: at leaves, so that each bucket has about the same weight. Leaves are
-/// given with their lowest keys, which ascend, and their weights.
+/// Chooses where buckets begin: at leaves, so that each bucket has about the same weight. Leaves
+/// come with their lowest keys, which ascend, and their weights.
 pub(crate) fn choose<'k>(leaves: &[(&'k [u8], f64)]) -> Vec<&'k [u8]> {
     if leaves.len() <= MOST_BUCKETS {
         return leaves.iter().map(|(low, _)| *low).collect();

@@ -22,6 +22,9 @@ const MOST_AGE: u32 = 32;
 /// A bucket that is this many times as heavy as the average is too heavy.
 const TOO_HEAVY: f64 = 4.0;
 
+/// Up to this number of leaves, each has a bucket of its own.
+const FEW: usize = 32;
+
 /// What a wait weighs, in acquisitions.
 const WEIGHT_OF_WAIT: f64 = 16.0;
 
@@ -105,8 +108,8 @@ impl Recorder {
         self.fine.held() + self.coarse.held() + self.seen.capacity() * size_of::<(u64, Seen)>()
     }
 
-    /// Adds a walk, and the keys that were sampled since the last one. `bytes_at` looks how large an
-    /// entry at a key is, and `text` shows a key to people.
+    /// Adds a walk, and the keys that were sampled since the last one. `bytes_at` looks how large
+    /// an entry at a key is, and `text` shows a key to people.
     pub(crate) fn take(
         &mut self,
         (seq, at, width_ms): (u64, u64, u64),
@@ -244,8 +247,8 @@ impl Recorder {
         }
         let few = leaves.len().min(super::MOST_BUCKETS);
         let most = TOO_HEAVY * of.iter().map(|(_, sum)| sum).sum::<f64>() / few.max(1) as f64;
-        // Twice as many buckets would be possible, or half of them are empty.
-        let is_coarse = 2 * buckets < few;
+        // More buckets would be possible, or half of them are empty.
+        let is_coarse = 2 * buckets < few || (few <= FEW && buckets < few);
         let empty = of.iter().filter(|(count, _)| *count == 0).count();
         let too_heavy = of.iter().any(|(count, sum)| *count > 1 && *sum > most);
         is_coarse || 2 * empty > buckets || too_heavy

@@ -92,8 +92,8 @@ impl Times {
         Duration::from_nanos(found.map_or(0, most))
     }
 
-    /// For the same bounds each time, a microsecond and its doubles up to a second: the seconds, and
-    /// how many times are shorter.
+    /// For the same bounds each time, a microsecond and its doubles up to a second: the seconds,
+    /// and how many times are shorter.
     pub(crate) fn below(&self) -> Vec<(f64, u64)> {
         const BOUNDS: u32 = 21;
         let mut below = Vec::with_capacity(BOUNDS as usize);

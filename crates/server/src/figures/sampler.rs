@@ -1,7 +1,7 @@
 //! Keys that commands use, one of many.
 //!
-//! Each thread counts its commands with keys, and keeps the first key of one in a number of them. When
-//! there are too many before somebody takes them, it keeps one of twice as many: so the room is
+//! Each thread counts its commands with keys, and keeps the first key of one in a number of them.
+//! When there are too many before somebody takes them, it keeps one of twice as many: so the room is
 //! bounded, and each sample says how many commands it stands for.
 
 use super::count::Count;

@@ -109,7 +109,8 @@ impl OfDatabase {
         found
     }
 
-    /// The slow commands whose first key is in a range. The slow log does not say in which database.
+    /// The slow commands whose first key is in a range. The slow log does not say in
+    /// which database.
     fn slow(&self, from: &[u8], to: Option<&[u8]>) -> Vec<SlowKey> {
         let entries = self.server.slowlog.newest(SLOW).into_iter();
         let in_range = |key: &[u8]| key >= from && to.is_none_or(|to| key < to);

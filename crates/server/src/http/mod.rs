@@ -18,7 +18,7 @@ use crate::listen::ListenArgs;
 use crate::server::Server;
 use program::Program;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -164,10 +164,11 @@ impl Http {
             );
         }
         let token = self.page.token().unwrap_or_default();
-        tracing::info!(
-            token,
-            "page on http://{address}/; commands that write need this token"
-        );
+        tracing::info!(token, "page on http://{address}/");
+        let line =
+            format!("page on http://{address}/ (commands that write need the token {token})\n");
+        // If nobody reads what is printed, the log may have it.
+        let _ = io::stdout().write_all(line.as_bytes());
     }
 }
 

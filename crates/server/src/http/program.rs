@@ -449,7 +449,7 @@ impl Observed for Program {
                 }
                 if *visitor == Visitor::Reader && !console::only_reads(command) {
                     return Err(Refusal::Unproved(format!(
-                        "{name} may change something: it needs the token of the log, or a login"
+                        "{name} may change something: it needs the token that is printed at the start, or a login"
                     )));
                 }
             }
