@@ -90,9 +90,7 @@ impl Tool {
             Self::OpenSsl => programs(&OPENSSL, log),
             Self::Erlang => programs(&ERLANG, log),
             Self::Chromium => programs(&CHROMIUM, log),
-            Self::Browser => {
-                programs(&NODE, log).and_then(|()| clients::browser(workspace, log))
-            }
+            Self::Browser => programs(&NODE, log).and_then(|()| clients::browser(workspace, log)),
             Self::RedisSuite => {
                 programs(&TCL, log).and_then(|()| source::redis_suite(workspace, log))
             }

@@ -60,7 +60,10 @@ fn fill(client: &mut Connection) {
     for from in (0..KEYS).step_by(1000) {
         let mut words = vec!["mset".to_owned()];
         for number in from..from + 1000 {
-            words.extend([format!("user:{:04}:{}", number / 10, number % 10), "0".into()]);
+            words.extend([
+                format!("user:{:04}:{}", number / 10, number % 10),
+                "0".into(),
+            ]);
         }
         client.call(&words);
     }
@@ -82,7 +85,11 @@ fn load(address: SocketAddr, client: u64, stop: &AtomicBool) -> std::io::Result<
             let command = match number / 2 % 10 {
                 0 => vec!["GET".to_owned(), anywhere],
                 1 => vec!["SET".to_owned(), anywhere, "cold".to_owned()],
-                2 => vec!["SET".to_owned(), format!("user:{hot}:{number}"), "new".to_owned()],
+                2 => vec![
+                    "SET".to_owned(),
+                    format!("user:{hot}:{number}"),
+                    "new".to_owned(),
+                ],
                 _ => vec!["SET".to_owned(), format!("user:{hot}:1"), "hot".to_owned()],
             };
             sent.extend(encode(&command));
@@ -125,11 +132,12 @@ fn the_page_shows_a_real_server_and_survives_its_death() {
             scripts::passes(&mut script, |line| match line {
                 "kill" => {
                     // Dropping a server kills it with signal 9.
-                    running = None;
+                    drop(running.take());
                     Some("killed")
                 }
                 "start" => {
                     running = Some(with_page_at([&port, &place], &arguments));
+                    assert!(running.as_ref().is_some_and(|server| server.page == page));
                     Some("started")
                 }
                 _ => None,
