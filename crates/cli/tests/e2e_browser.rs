@@ -50,8 +50,8 @@ const HOT: [&str; 2] = ["user:4100", "user:4400"];
 /// Keys that are there before, evenly over all numbers of four digits.
 const KEYS: usize = 100_000;
 
-/// Commands that a client sends at once, and how long it rests then: enough for a picture, and little
-/// enough to leave the browser a processor.
+/// Commands that a client sends at once, and how long it rests then: enough for a picture, and
+/// little enough to leave the browser a processor.
 const AT_ONCE: u64 = 50;
 const REST: Duration = Duration::from_millis(10);
 
