@@ -36,8 +36,10 @@ pub(crate) enum Tool {
     Go,
     /// `escript`, which runs Erlang programs.
     Erlang,
-    /// Chromium, which opens the lab's report.
+    /// Chromium, which opens the lab's report and the server's page.
     Chromium,
+    /// What drives Chromium over the server's page.
+    Browser,
     /// nats-server, which has the log of groups of nodes.
     Nats,
 }
@@ -60,7 +62,7 @@ const NODE: [Program; 2] = [("node", "nodejs"), ("npm", "npm")];
 const GO: [Program; 1] = [("go", "golang-go")];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
@@ -73,6 +75,7 @@ impl Tool {
         Self::Go,
         Self::Erlang,
         Self::Chromium,
+        Self::Browser,
         Self::Nats,
     ];
 
@@ -87,6 +90,7 @@ impl Tool {
             Self::OpenSsl => programs(&OPENSSL, log),
             Self::Erlang => programs(&ERLANG, log),
             Self::Chromium => programs(&CHROMIUM, log),
+            Self::Browser => programs(&NODE, log).and_then(|()| clients::browser(workspace, log)),
             Self::RedisSuite => {
                 programs(&TCL, log).and_then(|()| source::redis_suite(workspace, log))
             }

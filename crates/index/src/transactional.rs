@@ -62,6 +62,10 @@ pub struct Part<K> {
     pub waits: u64,
     /// How often the lock was taken to write, since the part was made; modulo 2^32.
     pub acquisitions: u64,
+    /// How the entries lie in the part, if the engine has several ways: of an
+    /// [`Aspen`](crate::Aspen) of numbers `dense`, `gapped` or `sorted`. Empty if there is one way,
+    /// or if a writer has the part.
+    pub format: &'static str,
 }
 
 impl<K> Part<K> {
@@ -76,7 +80,13 @@ impl<K> Part<K> {
             entries,
             waits,
             acquisitions,
+            format: "",
         }
+    }
+
+    pub(crate) const fn with_format(mut self, format: &'static str) -> Self {
+        self.format = format;
+        self
     }
 }
 

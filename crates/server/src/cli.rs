@@ -1,6 +1,7 @@
 //! The command line of `tremula serve`.
 
 use crate::group::{self, Group, GroupArgs, GroupError, Running, start_again};
+use crate::http::{HttpArgs, HttpError};
 use crate::huge_pages;
 use crate::limits::{Bytes, Limits};
 use crate::listen::{Listen, ListenArgs};
@@ -43,6 +44,10 @@ pub struct ServeArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+
+    /// The page.
+    #[command(flatten)]
+    pub http: HttpArgs,
 
     /// Threads that serve clients, 1 to 1024 [default: one a core]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST_THREADS))]
@@ -141,6 +146,8 @@ enum Failure {
     NothingToLog,
     #[error(transparent)]
     Group(#[from] GroupError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
     #[error("cannot start again: {0}")]
     StartAgain(#[source] io::Error),
     #[error("not everything is on the disk: {0}")]
@@ -215,6 +222,8 @@ fn serve(
         return Err(Failure::CachedPrevious);
     }
     let service = Service::from_environment();
+    // Before a long load, of which it says that it goes on.
+    let mut http = arguments.http.open(&arguments.listen)?;
     let directory = arguments
         .persist
         .directory(arguments.listen.port, |name| env::var_os(name))?;
@@ -264,6 +273,9 @@ fn serve(
     };
     // Listens first, so that a taken port is reported before a long load.
     let server = Server::bind(config, Arc::clone(&store))?;
+    if let Some(http) = &mut http {
+        http.show(&server)?;
+    }
     let on_hangup = move || match read_again() {
         Ok(arguments) => logs::set_level(arguments.log.log_level),
         Err(error) => tracing::warn!("the settings stay as they are: {error}"),
@@ -278,8 +290,12 @@ fn serve(
     warn_if_exposed(&server, arguments.protected_mode);
     announce(&server, engine, threads, directory.as_deref()).map_err(Failure::Print)?;
     tracing::info!(address = %server.listening(), %engine, threads, "ready");
+    if let Some(http) = &http {
+        http.ready();
+    }
     service.ready(&format!("serving on {}", server.listening()));
     server.run(stop);
+    drop(http);
     service.stopping("making everything durable");
     end(&shared, running)?;
     tracing::info!("stopped");

@@ -6,6 +6,7 @@
 
 mod forward;
 mod handshake;
+mod of_user;
 mod receive;
 mod round;
 mod send;

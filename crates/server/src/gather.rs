@@ -118,6 +118,21 @@ impl Threads {
         next_worker(&self.pulses).unwrap_or(0)
     }
 
+    /// Lets a client in that comes from this process itself. Returns whether that was possible.
+    pub(crate) fn let_in(&self, client: Arrival) -> bool {
+        let to = self.next();
+        let arrivals = self.peers.get(to).and_then(|peer| peer.arrivals.upgrade());
+        let Some(arrivals) = arrivals else {
+            return false;
+        };
+        self.pulses[to].clients.fetch_add(1, Relaxed);
+        let sent = arrivals.send(client).is_ok();
+        if !sent {
+            self.pulses[to].clients.fetch_sub(1, Relaxed);
+        }
+        sent
+    }
+
     /// A client between two commands asks whether it should go to another thread. `seen` is the
     /// last look at which it asked.
     #[inline]
@@ -146,6 +161,10 @@ impl Threads {
             return Err(client);
         }
         self.pulses[to].clients.fetch_add(1, Relaxed);
+        self.pulses[to].moved_in.fetch_add(1, Relaxed);
+        if let Some(from) = self.pulses.get(client.worker()) {
+            from.moved_out.fetch_add(1, Relaxed);
+        }
         self.moves.fetch_add(1, Relaxed);
         // Cannot fail: a worker ends only after its senders are dropped.
         let _ = arrivals.send(Arrival::Moved(client));

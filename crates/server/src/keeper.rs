@@ -43,6 +43,9 @@ pub(crate) struct Pulse {
     leave: AtomicUsize,
     /// The thread that they should go to, plus one; 0 if to any that is open.
     target: AtomicUsize,
+    /// Clients that came from other threads, and that went to others.
+    pub(crate) moved_in: AtomicU64,
+    pub(crate) moved_out: AtomicU64,
 }
 
 impl Pulse {
@@ -56,6 +59,8 @@ impl Pulse {
             is_open: AtomicBool::new(is_open),
             leave: AtomicUsize::new(0),
             target: AtomicUsize::new(0),
+            moved_in: AtomicU64::new(0),
+            moved_out: AtomicU64::new(0),
         }
     }
 
@@ -84,6 +89,12 @@ impl Pulse {
     /// Its busy time before the last look, in thousandths.
     pub(crate) fn busy(&self) -> usize {
         self.busy.load(Relaxed)
+    }
+
+    /// For how long its thread has not turned.
+    pub(crate) fn still(&self, started: Instant) -> Duration {
+        let beat = Duration::from_millis(self.beat.load(Relaxed));
+        started.elapsed().saturating_sub(beat)
     }
 
     /// Asks some clients to leave: for one thread, or for any that is open.

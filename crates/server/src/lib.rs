@@ -18,6 +18,7 @@ pub mod fuzz;
 mod gather;
 mod glob;
 mod group;
+pub mod http;
 mod huge_pages;
 mod keeper;
 pub mod limits;

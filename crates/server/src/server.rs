@@ -22,7 +22,7 @@ use crate::memory;
 use crate::notices;
 use crate::persist::{self, Persistence};
 use crate::transport::{Incoming, Session, Stream};
-use crate::users::{FileError, Users};
+use crate::users::{FileError, User, Users};
 pub(crate) use shared::Shared;
 #[cfg(any(test, fuzzing))]
 pub(crate) use shared::shared;
@@ -119,7 +119,21 @@ pub(crate) struct Socket {
     incoming: Incoming,
     /// Its part in TLS, which has not begun; `None` without encryption.
     session: Option<Box<Session>>,
+    /// Whose it is, if that is known.
+    user: Option<Arc<User>>,
     admission: Admission,
+}
+
+impl Socket {
+    /// A client in this process, which has proved whose it is.
+    pub(crate) fn of_user(incoming: Incoming, user: Arc<User>, admission: Admission) -> Self {
+        Self {
+            incoming,
+            session: None,
+            user: Some(user),
+            admission,
+        }
+    }
 }
 
 impl Server {
@@ -411,7 +425,11 @@ fn open(socket: Socket, shared: &Arc<Shared>) -> io::Result<Box<Served>> {
         None => Stream::plain(opened),
         Some(session) => Stream::encrypted(opened, session),
     };
-    Served::new(shared, stream, socket.admission)
+    let mut served = Served::new(shared, stream, socket.admission)?;
+    if let Some(user) = socket.user {
+        served.become_user(user);
+    }
+    Ok(served)
 }
 
 #[cfg(test)]

@@ -322,10 +322,14 @@ impl Steps<'_> {
         }
     }
 
-    /// Shows the parts of the index; none in a step.
-    pub(crate) fn walk(self, visit: &mut dyn FnMut(&tremula_index::Part<Key>) -> ControlFlow<()>) {
-        if let Self::Own(steps) = self {
-            steps.walk(visit);
+    /// Shows the parts of the index; `None` in a step.
+    pub(crate) fn walk(
+        self,
+        visit: &mut dyn FnMut(&tremula_index::Part<Key>) -> ControlFlow<()>,
+    ) -> Option<tremula_index::Adapted> {
+        match self {
+            Self::Own(steps) => Some(steps.walk(visit)),
+            Self::Part(_) => None,
         }
     }
 }

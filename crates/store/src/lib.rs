@@ -22,6 +22,7 @@ mod mailboxes;
 mod moving;
 mod notes;
 mod notices;
+mod parts;
 mod past;
 mod recover;
 mod reports;

@@ -6,6 +6,8 @@ mod refused;
 
 pub use tremula_index as index;
 pub use tremula_mailbox as mailbox;
+#[cfg(feature = "observe")]
+pub use tremula_observe as observe;
 #[cfg(feature = "papers")]
 pub use tremula_papers as papers;
 #[cfg(feature = "shard")]

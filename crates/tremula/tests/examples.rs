@@ -10,6 +10,8 @@ mod event_window;
 mod leaderboard;
 #[path = "../examples/mvcc_memtable.rs"]
 mod mvcc_memtable;
+#[path = "../examples/observe.rs"]
+mod observe;
 #[path = "../examples/order_book.rs"]
 mod order_book;
 
@@ -29,5 +31,5 @@ fn every_example_is_run_here() {
         assert!(text.contains("\n#[test]\nfn "), "{name} has no test");
         examples += 1;
     }
-    assert!(examples >= 6, "{examples} examples are there");
+    assert!(examples >= 7, "{examples} examples are there");
 }

@@ -139,7 +139,7 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "e2e",
-        about: "the real server with redis-cli, redis-benchmark, redis-server, Redis's own test suite, clients in Python, JavaScript and Go, and groups of nodes on nats-server",
+        about: "the real server with redis-cli, redis-benchmark, redis-server, Redis's own test suite, clients in Python, JavaScript and Go, the page in Chromium, and groups of nodes on nats-server",
         tools: &[
             Tool::Redis,
             Tool::RedisSuite,
@@ -147,6 +147,8 @@ const STEPS: [Step; 14] = [
             Tool::Python,
             Tool::Node,
             Tool::Go,
+            Tool::Chromium,
+            Tool::Browser,
             Tool::Nats,
         ],
         is_deep: false,

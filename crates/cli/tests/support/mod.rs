@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod ets;
+pub(crate) mod http;
 pub(crate) mod load;
 pub(crate) mod resp;
 pub(crate) mod scripts;

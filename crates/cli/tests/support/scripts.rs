@@ -78,6 +78,24 @@ pub(crate) fn node(name: &str) -> Command {
     command
 }
 
+/// The script that drives a browser over the page, with the packages that `cargo xtask test`
+/// installs. Its pictures go to `target/xtask/page`.
+pub(crate) fn browser() -> Command {
+    let modules = root().join("target/page/node_modules");
+    assert!(
+        modules.join("playwright-core").is_dir() && modules.join("axe-core").is_dir(),
+        "{} has no playwright-core and axe-core. Run `cargo xtask test`, which installs them.",
+        modules.display()
+    );
+    let mut command = Command::new("node");
+    command
+        .env("NODE_PATH", modules)
+        .arg(root().join("crates/cli/tests/page/page.mjs"))
+        .arg("--shots")
+        .arg(root().join("target/xtask/page"));
+    command
+}
+
 /// The program in Go.
 pub(crate) fn go() -> Command {
     let mut command = Command::new("go");

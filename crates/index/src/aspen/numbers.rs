@@ -446,6 +446,7 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
                 (number > 0).then(|| key_at::<S>(number).or_else(|| key_at::<S>(leaf.first?)));
             let waits = leaf.waits.into();
             let part = Part::new(low.flatten(), leaf.entries, waits, leaf.changes);
+            let part = part.with_format(leaf.format);
             next = match visit(&part) {
                 ControlFlow::Continue(()) => leaf.next,
                 ControlFlow::Break(()) => None,

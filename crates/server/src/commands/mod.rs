@@ -371,6 +371,9 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
     let is_short = command.is_short();
     let is_small = is_short && arguments.size() < BYTES_PER_UNIT;
     lent.stopwatch.before(lent.stripe, command, is_small);
+    if lent.stripe.sampler.counts() {
+        sample(lent, command, arguments);
+    }
     lent.enter(command);
     let mut outcome = (command.run)(&mut lent.context(command), arguments);
     if let Ok(Next::Work(unfinished)) = &mut outcome {
@@ -395,6 +398,21 @@ pub(crate) fn execute(lent: &mut Lent<'_>, arguments: Arguments<'_>) -> Next {
         show(lent, command, arguments, &outcome);
     }
     end(lent, name, outcome)
+}
+
+/// Keeps the first key of a command as a sample.
+#[cold]
+fn sample(lent: &Lent<'_>, command: &'static Command, arguments: Arguments<'_>) {
+    let places = command.keys().first().map(|keys| keys.places(arguments));
+    if let Some(at) = places.and_then(|mut places| places.next()) {
+        let is_write = command.flags.contains(&"write");
+        let database = lent.session.database;
+        lent.stripe
+            .sampler
+            .keep(database, arguments.get(at), is_write);
+    } else {
+        lent.stripe.sampler.skip();
+    }
 }
 
 /// A request as the leader of the group gets it.

@@ -92,6 +92,33 @@ impl Times {
         Duration::from_nanos(found.map_or(0, most))
     }
 
+    /// For the same bounds each time, a microsecond and its doubles up to a second: the seconds,
+    /// and how many times are shorter.
+    pub(crate) fn below(&self) -> Vec<(f64, u64)> {
+        const BOUNDS: u32 = 21;
+        let mut below = Vec::with_capacity(BOUNDS as usize);
+        let (mut at, mut seen) = (0, 0);
+        for bound in (0..BOUNDS).map(|power| FIRST_BOUND << power) {
+            while at < self.buckets.len() && most(at) < bound {
+                seen += self.buckets[at];
+                at += 1;
+            }
+            below.push((bound as f64 * 1e-9, seen));
+        }
+        below
+    }
+
+    /// The seconds of all times together, exact to a thirty-second.
+    pub(crate) fn sum(&self) -> f64 {
+        let middle = |bucket: usize| {
+            let least = bucket.checked_sub(1).map_or(0, |before| most(before) + 1);
+            (least as f64 + most(bucket) as f64) / 2.0
+        };
+        let counts = self.buckets.iter().enumerate();
+        let sums = counts.map(|(bucket, count)| middle(bucket) * *count as f64 * 1e-9);
+        sums.sum()
+    }
+
     /// For each power of two up to which there are more times than up to the one before: the
     /// microseconds, and how many times are not longer.
     pub(crate) fn cumulative(&self) -> Vec<(u64, u64)> {
@@ -160,6 +187,11 @@ mod tests {
             (131, 100),
         ];
         assert_eq!(shown, expected);
+        let below: Vec<u64> = times.below().into_iter().map(|(_, count)| count).collect();
+        assert_eq!(below[..8], [1, 2, 4, 8, 16, 32, 65, 100]);
+        assert_eq!((below.len(), below[20]), (21, 100));
+        let sum = (1..=100).sum::<u32>();
+        assert!((times.sum() * 1e6 / f64::from(sum) - 1.0).abs() < 1.0 / 32.0);
         let before = times.clone();
         histogram.add(2000, 3);
         let mut times = Times::default();

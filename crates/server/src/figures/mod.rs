@@ -3,7 +3,7 @@
 //! A figure has a name, a kind, a unit, a sentence that says what it is, and the section and the
 //! field of `INFO` that show it. [`REGISTRY`] lists the tables in which they are defined, one for
 //! each part of the server. Code that shows figures walks over it: [`INFO`](write_info) does, and
-//! so can an endpoint of metrics or a page. A part of the server that has new figures puts them
+//! so do the [metrics](write_metrics). A part of the server that has new figures puts them
 //! into a table, and the table into the registry.
 //!
 //! | file | holds |
@@ -13,6 +13,8 @@
 //! | `stripes` | what each thread counts of its commands |
 //! | `stopwatch` | how long commands take |
 //! | `histogram`, `count` | times in buckets, numbers that one thread counts |
+//! | `open_metrics` | the figures as metrics |
+//! | `sampler` | keys that commands use, one of many |
 //! | `system` | what the system says of the process |
 //!
 //! Counts of what happens often are kept by each thread for itself. A figure that counts is a sum
@@ -27,6 +29,8 @@ mod of_feeds;
 mod of_group;
 mod of_memory;
 mod of_server;
+mod open_metrics;
+mod sampler;
 mod stopwatch;
 mod stripes;
 mod system;
@@ -34,7 +38,9 @@ mod system;
 use crate::server::Shared;
 use definition::{Definition, Figure, Kind, Value};
 pub(crate) use definition::{Reading, Section};
+pub(crate) use histogram::Times;
 pub(crate) use of_memory::MemoryNow;
+pub(crate) use open_metrics::write_metrics;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};

@@ -6,6 +6,7 @@
 
 use super::count::Count;
 use super::histogram::{Histogram, Times};
+use super::sampler::{Sample, Sampler};
 use crate::commands::{COUNT, Command, numbered};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,6 +41,8 @@ pub(crate) struct Stripe {
     /// Lookups of keys that were there, and of others.
     pub(crate) hits: Count,
     pub(crate) misses: Count,
+    /// Keys of commands, one of many.
+    pub(crate) sampler: Sampler,
     /// Replies that were errors.
     pub(crate) errors: Count,
     /// The same, by the first word of their text.
@@ -56,6 +59,7 @@ impl Stripe {
             hits: Count::default(),
             misses: Count::default(),
             errors: Count::default(),
+            sampler: Sampler::default(),
             codes: Mutex::default(),
         }
     }
@@ -208,6 +212,20 @@ impl Stripes {
             .filter(|command| command.subcommands.is_empty())
             .map(|command| (command, self.command(command)))
             .filter(|(_, sum)| sum.is_used())
+    }
+
+    /// The sums of every command that has run, by its number, from the start of the server on.
+    pub(crate) fn all_commands(&self) -> impl Iterator<Item = (usize, CommandSum)> {
+        (0..COUNT)
+            .map(|number| (number, self.whole(number)))
+            .filter(|(_, sum)| sum.calls > 0)
+    }
+
+    /// Moves the keys that the threads have sampled to `into`.
+    pub(crate) fn take_samples(&self, into: &mut Vec<Sample>) {
+        for stripe in &self.stripes {
+            stripe.sampler.take(into);
+        }
     }
 
     /// The errors since the last reset, by their codes.

@@ -8,6 +8,7 @@
 mod cut;
 mod flags;
 mod globs;
+mod http;
 mod load;
 mod rdb;
 mod replies;
@@ -18,6 +19,7 @@ mod token;
 
 pub use flags::flags;
 pub use globs::globs;
+pub use http::http;
 pub use load::load;
 pub use rdb::rdb;
 pub use replies::replies;
@@ -50,5 +52,7 @@ mod tests {
         };
     }
 
-    replayed!(flags, globs, load, rdb, replies, requests, session, tls);
+    replayed!(
+        flags, globs, http, load, rdb, replies, requests, session, tls
+    );
 }

@@ -111,6 +111,7 @@ fn welcome(visitor: Visitor, workers: &[Arrivals], shared: &Shared) {
         let _ = worker.send(Arrival::New(Socket {
             incoming: visitor.incoming,
             session,
+            user: None,
             admission,
         }));
     }

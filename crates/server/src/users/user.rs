@@ -409,6 +409,11 @@ impl User {
         Err(denial)
     }
 
+    /// Whether the user may run a command with some arguments.
+    pub(crate) fn has(&self, command: &'static Command) -> bool {
+        self.any(command, |_| true)
+    }
+
     /// Whether a command shows the user every key.
     pub(crate) fn sees_all_keys(&self, command: &'static Command) -> bool {
         self.any(command, |selector| {

@@ -23,6 +23,8 @@ mod index_steps;
 mod log;
 mod mailbox;
 mod notices;
+mod observe;
+mod page;
 mod papers_bw_tree;
 mod papers_series;
 mod papers_skip_list;
@@ -115,6 +117,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         log::MUTANTS,
         mailbox::MUTANTS,
         notices::MUTANTS,
+        observe::MUTANTS,
+        page::MUTANTS,
         server::MUTANTS,
         server_feeds::MUTANTS,
         server_transport::MUTANTS,

@@ -244,6 +244,8 @@ pub(in crate::aspen) struct Passed {
     pub(in crate::aspen) entries: Option<usize>,
     pub(in crate::aspen) waits: u32,
     pub(in crate::aspen) changes: u64,
+    /// How its entries lie; empty if a writer has locked it.
+    pub(in crate::aspen) format: &'static str,
     /// Where the next leaf begins.
     pub(in crate::aspen) next: Option<u64>,
 }
@@ -268,6 +270,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 entries: None,
                 waits: self.grains.waits(id),
                 changes: self.leaves.get(id).lock.changes(),
+                format: "",
                 next: next.first().map(|(low, _)| *low),
             }
         })
@@ -291,6 +294,7 @@ impl<const UNITS: usize> Words<UNITS> {
             entries: Some(view.count()),
             waits: self.grains.waits(id),
             changes: version.changes(),
+            format: view.name(),
             next: leaf.last().checked_add(1),
         };
         leaf.lock.validate(version)?;

@@ -43,6 +43,7 @@ impl Visitor {
         let arrival = Arrival::New(Socket {
             incoming,
             session: None,
+            user: None,
             admission,
         });
         assert!(arrivals.send(arrival).is_ok());

@@ -342,6 +342,17 @@ impl<'a> View<'a> {
         self.walk_up(self.start(low), high, take);
     }
 
+    /// How the entries lie.
+    pub(super) fn name(self) -> &'static str {
+        if self.place.is_none() {
+            "sorted"
+        } else if self.place.is_dense() {
+            "dense"
+        } else {
+            "gapped"
+        }
+    }
+
     /// Shows the entries from a place on, up to the key `high`, until `take` returns `false`.
     /// Returns the place from which to go on, if it did.
     #[inline(always)]
