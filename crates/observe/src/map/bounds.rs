@@ -27,11 +27,9 @@ impl Bounds {
         raw.sort_unstable();
         raw.dedup();
         raw.truncate(MOST_BUCKETS);
-        let shown = |(at, key): (usize, &Box<[u8]>)| match at {
-            0 => String::new(),
-            _ => text(key),
-        };
-        let text: Vec<String> = raw.iter().enumerate().map(shown).collect();
+        // The first is no key.
+        let shown = raw.iter().skip(1).map(|key| text(key));
+        let text: Vec<String> = std::iter::once(String::new()).chain(shown).collect();
         let keys = raw.iter().map(|key| key.len() + size_of::<Box<[u8]>>());
         let texts = text
             .iter()

@@ -266,12 +266,7 @@ impl Recorder {
             let known = before.map_or(0, |seen| seen.entries);
             match before {
                 None if !is_first => mark(bucket, MarkKind::Split),
-                // A leaf that a writer has may not say what it looks like.
-                Some(seen) if !leaf.format.is_empty() && seen.format != leaf.format => {
-                    if !seen.format.is_empty() {
-                        mark(bucket, MarkKind::Format);
-                    }
-                }
+                Some(seen) if differ(seen.format, leaf.format) => mark(bucket, MarkKind::Format),
                 _ => (),
             }
             let entries = leaf.entries.unwrap_or(known);
@@ -327,6 +322,11 @@ impl Recorder {
             near = *size;
         }
     }
+}
+
+/// Whether two formats are known and not the same.
+fn differ(before: &str, now: &str) -> bool {
+    !before.is_empty() && !now.is_empty() && before != now
 }
 
 /// How far a count that turns over has come. One that has fallen began anew with its leaf.
