@@ -214,7 +214,7 @@ fn serve(
     if stored.log_previous && cache.is_some() {
         return Err(Failure::CachedPrevious);
     }
-    let service = Service::from_environment();
+    let service = Arc::new(Service::from_environment());
     let directory = arguments
         .persist
         .directory(arguments.listen.port, |name| env::var_os(name))?;
@@ -263,7 +263,8 @@ fn serve(
         settings,
     };
     // Listens first, so that a taken port is reported before a long load.
-    let server = Server::bind(config, Arc::clone(&store))?;
+    let mut server = Server::bind(config, Arc::clone(&store))?;
+    server.report_to(Arc::clone(&service));
     let on_hangup = move || match read_again() {
         Ok(arguments) => logs::set_level(arguments.log.log_level),
         Err(error) => tracing::warn!("the settings stay as they are: {error}"),
@@ -280,7 +281,12 @@ fn serve(
     tracing::info!(address = %server.listening(), %engine, threads, "ready");
     service.ready(&format!("serving on {}", server.listening()));
     server.run(stop);
-    service.stopping("making everything durable");
+    if running.as_ref().is_some_and(Running::starts_again) {
+        // The manager would end a server that stops.
+        service.reloading("starting again");
+    } else {
+        service.stopping("making everything durable");
+    }
     end(&shared, running)?;
     tracing::info!("stopped");
     Ok(())

@@ -14,6 +14,7 @@
 //! | `stopwatch` | how long commands take |
 //! | `histogram`, `count` | times in buckets, numbers that one thread counts |
 //! | `system` | what the system says of the process |
+//! | `monitoring` | tests of the alert rules and the board |
 //!
 //! Counts of what happens often are kept by each thread for itself. A figure that counts is a sum
 //! that is made when it is read.
@@ -21,6 +22,8 @@
 mod count;
 mod definition;
 mod histogram;
+#[cfg(test)]
+mod monitoring;
 mod of_channels;
 mod of_commands;
 mod of_feeds;

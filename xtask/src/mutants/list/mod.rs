@@ -23,6 +23,7 @@ mod index_steps;
 mod log;
 mod mailbox;
 mod notices;
+mod packaging;
 mod papers_bw_tree;
 mod papers_series;
 mod papers_skip_list;
@@ -115,6 +116,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         log::MUTANTS,
         mailbox::MUTANTS,
         notices::MUTANTS,
+        packaging::MUTANTS,
         server::MUTANTS,
         server_feeds::MUTANTS,
         server_transport::MUTANTS,
