@@ -43,8 +43,8 @@ enum Chore {
     /// Compare the library's crates with an earlier revision: do programs that compile with it
     /// still compile?
     Semver(semver::SemverArgs),
-    /// Make the packages that are shipped: an archive, a package of Debian, an image for containers,
-    /// with checksums and a list of components.
+    /// Make the packages that are shipped: an archive, a package of Debian, an image for
+    /// containers, with checksums and a list of components.
     Dist(dist::DistArgs),
     /// Count the lines of each crate's source, and demand that the product stays within its limit.
     Lines,

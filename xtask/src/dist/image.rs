@@ -1,8 +1,8 @@
 //! An image for containers, as a layout of the Open Container Initiative: files whose names are the
 //! SHA-256 of what is in them.
 //!
-//! The image has one layer: the program, the shared libraries that it is loaded with, as they are on
-//! this machine, and an account. It has no shell.
+//! The image has one layer: the program, the shared libraries that it is loaded with, as they are
+//! on this machine, and an account. It has no shell.
 
 use super::archive::{Entry, tar, with_folders};
 use super::parts::{Parts, in_file};

@@ -1,5 +1,5 @@
-//! The step that checks what `cargo xtask dist` makes: of the program that the tests have built, in a
-//! deep run of one that is built as it is shipped.
+//! The step that checks what `cargo xtask dist` makes: of the program that the tests have built, in
+//! a deep run of one that is built as it is shipped.
 
 use super::report::Report;
 use crate::dist::{self, Packed, SUMS};
@@ -9,7 +9,8 @@ use crate::workspace::Workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How exposed the service may be by `systemd-analyze security`, in tenths; without limits it is 96.
+/// How exposed the service may be by `systemd-analyze security`, in tenths; without limits it is
+/// 96.
 const EXPOSED: &str = "15";
 
 /// The release of Debian that the package is installed on.

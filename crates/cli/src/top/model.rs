@@ -299,7 +299,7 @@ pub(super) mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// A sample that was taken so many seconds after another one.
+    /// A sample that was taken this number of seconds after `start`.
     pub(in super::super) fn sample(start: Instant, seconds: u64, gets: u64) -> Sample {
         let field = |(name, value): (&str, String)| (name.to_owned(), value);
         Sample {

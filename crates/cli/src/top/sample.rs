@@ -82,7 +82,7 @@ impl Sample {
         })
     }
 
-    /// A figure of `INFO`; 0 if there is none.
+    /// A figure of `INFO`; 0 if it has no such field.
     pub(super) fn number(&self, field: &str) -> u64 {
         self.info
             .get(field)
@@ -90,7 +90,7 @@ impl Sample {
             .unwrap_or(0)
     }
 
-    /// A text of `INFO`; `-` if there is none.
+    /// A text of `INFO`; `-` if it has no such field.
     pub(super) fn text(&self, field: &str) -> &str {
         self.info.get(field).map_or("-", String::as_str)
     }

@@ -10,18 +10,19 @@ const TESTS: &str = include_str!("../../../../packaging/monitoring/tremula-alert
 const BOARD: &str = include_str!("../../../../packaging/monitoring/tremula-board.json");
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 
-/// How samples of a figure are called, in the text form of OpenMetrics.
+/// How samples of a figure are called, in the text form of OpenMetrics: in base units, whose name
+/// ends that of the metric.
 fn samples(name: &str, kind: Kind, unit: Unit) -> Vec<String> {
-    let unit = match unit {
-        Unit::None | Unit::Days | Unit::Thousandths => "",
-        Unit::Bytes => "_bytes",
-        // Metrics are in base units.
-        Unit::Seconds | Unit::Microseconds => "_seconds",
+    let (own, base) = match unit {
+        Unit::None => ("", ""),
+        Unit::Bytes => ("_bytes", "_bytes"),
+        Unit::Seconds => ("_seconds", "_seconds"),
+        Unit::Days => ("_days", "_seconds"),
+        Unit::Microseconds => ("_microseconds", "_seconds"),
+        Unit::Thousandths => ("_thousandths", "_ratio"),
     };
-    let mut full = format!("tremula_{name}");
-    if !full.ends_with(unit) {
-        full.push_str(unit);
-    }
+    let name = name.strip_suffix(own).unwrap_or(name);
+    let full = format!("tremula_{name}{base}");
     match kind {
         Kind::Counter => vec![format!("{full}_total")],
         Kind::Gauge => vec![full],
@@ -49,7 +50,10 @@ fn all_samples() -> BTreeSet<String> {
 fn metrics(text: &str) -> BTreeSet<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     text.split(|letter| !is_part(letter))
-        .filter(|word| word.starts_with("tremula_"))
+        .filter(|word| {
+            word.strip_prefix("tremula_")
+                .is_some_and(|rest| !rest.is_empty())
+        })
         .map(str::to_owned)
         .collect()
 }
