@@ -5,7 +5,7 @@ use clap::{Command, Subcommand};
 use clap_complete::Shell;
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Write manual pages or completions.
@@ -42,7 +42,7 @@ pub(crate) fn run(what: &Generate, command: &Command) -> ExitCode {
     }
 }
 
-fn man(command: &Command, directory: &PathBuf) -> io::Result<()> {
+fn man(command: &Command, directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     clap_mangen::generate_to(command.clone(), directory)
 }

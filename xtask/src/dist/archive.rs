@@ -88,7 +88,9 @@ pub(crate) fn tar(prefix: &str, entries: &[Entry], time: u64) -> Result<Vec<u8>,
 
 fn header(prefix: &str, entry: &Entry, time: u64) -> Result<[u8; BLOCK], String> {
     let is_folder = entry.kind == Kind::Folder;
-    let slash = if is_folder { "/" } else { "" };
+    // The prefix itself ends with one.
+    let has_slash = is_folder && !entry.path.is_empty();
+    let slash = if has_slash { "/" } else { "" };
     let path = format!("{prefix}{}{slash}", entry.path);
     let (folder, name) = split(&path).ok_or_else(|| format!("the name is too long: {path}"))?;
     let mut block = [0; BLOCK];
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
     use crate::job::Job;
     use std::fs;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     fn place(name: &str) -> PathBuf {
         let place = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
@@ -147,7 +149,7 @@ mod tests {
         place
     }
 
-    fn output(program: &str, folder: &PathBuf, arguments: &[&str]) -> String {
+    fn output(program: &str, folder: &Path, arguments: &[&str]) -> String {
         let ended = Job::new(program, folder)
             .args(arguments.iter().copied())
             .env("TZ", "UTC")
@@ -164,6 +166,7 @@ mod tests {
         let entries = with_folders(vec![
             Entry::file("b/run", 0o755, *b"#!"),
             Entry::file("a", 0o640, Vec::new()),
+            Entry::folder("", 0o755, 0),
             Entry::folder("b/kept", 0o700, 7),
             Entry::file(deep.clone(), 0o644, vec![b'x'; 513]),
         ]);
@@ -182,6 +185,7 @@ mod tests {
         assert_eq!(
             shown,
             [
+                "drwxr-xr-x 0/0 0 ./".to_owned(),
                 "-rw-r----- 0/0 0 ./a".to_owned(),
                 "drwxr-xr-x 0/0 0 ./b/".to_owned(),
                 "drwx------ 7/7 0 ./b/kept/".to_owned(),

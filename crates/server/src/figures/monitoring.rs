@@ -4,11 +4,21 @@
 use super::definition::{Definition, Kind, Unit};
 use super::definitions;
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
-const ALERTS: &str = include_str!("../../../../packaging/monitoring/tremula-alerts.yml");
-const TESTS: &str = include_str!("../../../../packaging/monitoring/tremula-alerts.test.yml");
-const BOARD: &str = include_str!("../../../../packaging/monitoring/tremula-board.json");
-const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+const ALERTS: &str = "packaging/monitoring/tremula-alerts.yml";
+const TESTS: &str = "packaging/monitoring/tremula-alerts.test.yml";
+const BOARD: &str = "packaging/monitoring/tremula-board.json";
+const OPERATIONS: &str = "docs/operations.md";
+
+/// A file of the workspace.
+fn text_of(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
 
 /// How samples of a figure are called, in the text form of OpenMetrics: in base units, whose name
 /// ends that of the metric.
@@ -81,12 +91,14 @@ fn texts_of<'a>(value: &'a serde_json::Value, name: &str, found: &mut Vec<&'a st
 #[test]
 fn alerts_and_board_ask_for_metrics_that_there_are() {
     let known = all_samples();
-    let board: serde_json::Value = serde_json::from_str(BOARD).expect("the board is JSON");
+    let board: serde_json::Value =
+        serde_json::from_str(&text_of(BOARD)).expect("the board is JSON");
     let mut asked = Vec::new();
     texts_of(&board, "expr", &mut asked);
     texts_of(&board, "query", &mut asked);
     assert!(asked.len() > 30, "{}", asked.len());
-    let used = metrics(&format!("{ALERTS}{TESTS}{OPERATIONS}{}", asked.join("\n")));
+    let used = metrics(&[ALERTS, TESTS, OPERATIONS].map(text_of).concat());
+    let used: BTreeSet<_> = used.union(&metrics(&asked.join("\n"))).cloned().collect();
     assert!(used.len() > 30, "{}", used.len());
     let unknown: Vec<_> = used.difference(&known).collect();
     assert!(unknown.is_empty(), "no figure has these names: {unknown:?}");
@@ -94,27 +106,28 @@ fn alerts_and_board_ask_for_metrics_that_there_are() {
 
 #[test]
 fn every_alert_is_tested_and_explained() {
-    let alerts: Vec<&str> = ALERTS
+    let (rules, tests, operations) = (text_of(ALERTS), text_of(TESTS), text_of(OPERATIONS));
+    let alerts: Vec<&str> = rules
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- alert: "))
         .collect();
     assert!(alerts.len() > 10, "{alerts:?}");
     for alert in &alerts {
         assert!(
-            TESTS.contains(&format!("alertname: {alert}\n        exp_alerts:")),
+            tests.contains(&format!("alertname: {alert}\n        exp_alerts:")),
             "{alert} has no test in which it fires"
         );
         assert!(
-            OPERATIONS.contains(&format!("\n### {alert}\n")),
+            operations.contains(&format!("\n### {alert}\n")),
             "docs/operations.md does not explain {alert}"
         );
         let link = format!("runbook: docs/operations.md#{}\n", alert.to_lowercase());
         assert!(
-            ALERTS.contains(&link),
+            rules.contains(&link),
             "{alert} does not lead to its section"
         );
     }
-    let explained = OPERATIONS.matches("\n### Tremula").count();
+    let explained = operations.matches("\n### Tremula").count();
     assert_eq!(
         explained,
         alerts.len(),
