@@ -1,8 +1,9 @@
 //! Chores of the workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask mutants`,
-//! `cargo xtask semver`, `cargo xtask lines`.
+//! `cargo xtask dist`, `cargo xtask semver`, `cargo xtask lines`.
 
 #![forbid(unsafe_code)]
 
+mod dist;
 mod flavour;
 mod job;
 mod lines;
@@ -42,6 +43,9 @@ enum Chore {
     /// Compare the library's crates with an earlier revision: do programs that compile with it
     /// still compile?
     Semver(semver::SemverArgs),
+    /// Make the packages that are shipped: an archive, a package of Debian, an image for
+    /// containers, with checksums and a list of components.
+    Dist(dist::DistArgs),
     /// Count the lines of each crate's source, and demand that the product stays within its limit.
     Lines,
 }
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
             Chore::Tidy => tidy::command(&workspace),
             Chore::Mutants(arguments) => mutants::command(&workspace, &arguments),
             Chore::Semver(arguments) => semver::command(&workspace, &arguments),
+            Chore::Dist(arguments) => dist::command(&workspace, &arguments),
             Chore::Lines => lines::command(&workspace),
         });
     match passed {

@@ -42,6 +42,8 @@ pub(crate) enum Tool {
     Browser,
     /// nats-server, which has the log of groups of nodes.
     Nats,
+    /// What makes packages and checks them.
+    Packaging,
 }
 
 /// A program, and the Debian package that has it.
@@ -60,9 +62,21 @@ const PYTHON: [Program; 1] = [("python3", "python3-venv")];
 const TCL: [Program; 1] = [("tclsh", "tcl")];
 const NODE: [Program; 2] = [("node", "nodejs"), ("npm", "npm")];
 const GO: [Program; 1] = [("go", "golang-go")];
+const PACKAGING: [Program; 10] = [
+    ("xz", "xz-utils"),
+    ("strip", "binutils"),
+    ("ldd", "libc-bin"),
+    ("dpkg-deb", "dpkg"),
+    ("debootstrap", "debootstrap"),
+    ("gpgv", "gpgv"),
+    ("skopeo", "skopeo"),
+    ("systemd-analyze", "systemd"),
+    ("mandoc", "mandoc"),
+    ("promtool", "prometheus"),
+];
 
 impl Tool {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Rustfmt,
         Self::Clippy,
         Self::Nightly,
@@ -77,6 +91,7 @@ impl Tool {
         Self::Chromium,
         Self::Browser,
         Self::Nats,
+        Self::Packaging,
     ];
 
     /// Makes sure that the tool is there; what was run for it is added to `log`.
@@ -95,6 +110,7 @@ impl Tool {
                 programs(&TCL, log).and_then(|()| source::redis_suite(workspace, log))
             }
             Self::Nats => nats::server(workspace, log),
+            Self::Packaging => programs(&PACKAGING, log),
             Self::Python => python(workspace, log),
             Self::Node => programs(&NODE, log).and_then(|()| clients::node(workspace, log)),
             Self::Go => programs(&GO, log).and_then(|()| clients::go(workspace, log)),

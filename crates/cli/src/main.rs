@@ -5,7 +5,10 @@
 mod backup;
 #[cfg(feature = "jetstream")]
 mod cluster;
+mod generate;
 mod log;
+#[cfg(feature = "top")]
+mod top;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -49,10 +52,16 @@ enum Command {
     /// Check, print and repair a log in files that no server has open.
     #[command(subcommand)]
     Log(log::Log),
+    /// Watch a server in a terminal.
+    #[cfg(feature = "top")]
+    Top(top::Top),
     /// Three nodes and three servers of NATS on this machine, to try a group out.
     #[cfg(feature = "jetstream")]
     #[command(subcommand)]
     Cluster(cluster::Cluster),
+    /// Write manual pages or completions, for packages.
+    #[command(subcommand, hide = true)]
+    Generate(generate::Generate),
     /// Says that the lab is a command of its own.
     #[command(hide = true, disable_help_flag = true)]
     Lab {
@@ -162,6 +171,9 @@ fn run(
             Ok(ended(transfer::export(&arguments, &mut out, &mut errors)))
         }
         Command::Log(command) => Ok(log::run(command)),
+        #[cfg(feature = "top")]
+        Command::Top(command) => Ok(top::run(&command)),
+        Command::Generate(what) => Ok(generate::run(&what, command)),
         #[cfg(feature = "jetstream")]
         Command::Cluster(command) => Ok(cluster::run(&command)),
         Command::Lab { arguments } => {

@@ -3,7 +3,6 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -280,44 +279,4 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     let told = refused(&["backup"], &[&at("live"), &at("two")]);
     assert!(told.contains("is damaged at offset"), "{told}");
     assert!(!at("two").exists(), "half of a copy");
-}
-
-/// As systemd's services of type notify are started: what the server does is said to a socket.
-#[test]
-fn the_manager_of_services_hears_of_a_start_and_an_end() {
-    let place = tempfile::tempdir().expect("a directory");
-    let live = place.path().join("live");
-    let server = Server::kept(&live, &["--durability", "always"]);
-    let mut client = server.connect();
-    assert_eq!(client.text("set a b"), "+OK\r\n");
-    assert_eq!(client.text("save"), "+OK\r\n");
-    assert_eq!(client.text("set c d"), "+OK\r\n");
-    drop(server);
-    let path = place.path().join("notify");
-    let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket
-        .set_read_timeout(Some(support::PATIENCE))
-        .expect("a time");
-    let next = || {
-        let mut bytes = [0; 1024];
-        let length = socket.recv(&mut bytes).expect("a word");
-        String::from_utf8(bytes[..length].to_vec()).expect("text")
-    };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
-    command.env("NOTIFY_SOCKET", &path);
-    let mut server = Server::of(command.args(["serve", "--port", "0", "--dir"]).arg(&live));
-    assert_eq!(next(), "STATUS=reading the log");
-    assert!(next().starts_with("EXTEND_TIMEOUT_USEC="));
-    let loading = next();
-    assert!(
-        loading.starts_with("STATUS=loading the snapshot: "),
-        "{loading}"
-    );
-    let ready = next();
-    let port = server.port();
-    assert!(ready.starts_with("READY=1\nSTATUS=serving on "), "{ready}");
-    assert!(ready.ends_with(&port), "{ready}");
-    server.signal("TERM");
-    assert_eq!(next(), "STOPPING=1\nSTATUS=making everything durable");
-    assert!(server.wait().success());
 }

@@ -299,7 +299,7 @@ fn snapshot_beside_writers_counts_snapshots_of_the_engines_that_give_any() {
                 "updates_beside_snapshots" => Some("snapshots_per_second"),
                 _ => None,
             };
-            let figures: Vec<_> = record.figures.iter().map(|(name, _)| &**name).collect();
+            let figures: Vec<_> = record.figures.keys().map(|name| &**name).collect();
             assert_eq!(figures, Vec::from_iter(beside));
             assert!(record.figures.values().all(|figure| *figure > 0.0));
             let working = record.threads + usize::from(beside.is_some());

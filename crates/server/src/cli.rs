@@ -221,7 +221,7 @@ fn serve(
     if stored.log_previous && cache.is_some() {
         return Err(Failure::CachedPrevious);
     }
-    let service = Service::from_environment();
+    let service = Arc::new(Service::from_environment());
     // Before a long load, of which it says that it goes on.
     let mut http = arguments.http.open(&arguments.listen)?;
     let directory = arguments
@@ -272,7 +272,8 @@ fn serve(
         settings,
     };
     // Listens first, so that a taken port is reported before a long load.
-    let server = Server::bind(config, Arc::clone(&store))?;
+    let mut server = Server::bind(config, Arc::clone(&store))?;
+    server.report_to(Arc::clone(&service));
     if let Some(http) = &mut http {
         http.show(&server)?;
     }
@@ -296,7 +297,12 @@ fn serve(
     service.ready(&format!("serving on {}", server.listening()));
     server.run(stop);
     drop(http);
-    service.stopping("making everything durable");
+    if running.as_ref().is_some_and(Running::starts_again) {
+        // The manager would end a server that stops.
+        service.reloading("starting again");
+    } else {
+        service.stopping("making everything durable");
+    }
     end(&shared, running)?;
     tracing::info!("stopped");
     Ok(())

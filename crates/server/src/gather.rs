@@ -105,6 +105,11 @@ impl Threads {
         &self.pulses
     }
 
+    /// Whether the keeper saw every thread turn at its last look.
+    pub(crate) fn all_turn(&self) -> bool {
+        self.pulses.iter().all(Pulse::turns)
+    }
+
     pub(crate) fn pulse(&self, worker: usize) -> &Pulse {
         &self.pulses[worker]
     }

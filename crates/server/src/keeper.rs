@@ -68,6 +68,11 @@ impl Pulse {
         self.beat.store(milliseconds(started.elapsed()), Relaxed);
     }
 
+    /// Whether the keeper saw the thread turn at its last look.
+    pub(crate) fn turns(&self) -> bool {
+        !self.is_stuck.load(Relaxed)
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Relaxed)
     }
@@ -273,6 +278,15 @@ mod tests {
 
     fn next(pulses: &[Pulse]) -> Option<usize> {
         next_worker(pulses)
+    }
+
+    #[test]
+    fn only_a_thread_that_is_stuck_does_not_turn() {
+        assert!(pulse(9, 1000, false).turns());
+        assert!(!pulse(0, 0, true).turns());
+        let closed = pulse(0, 0, false);
+        closed.set_open(false);
+        assert!(closed.turns());
     }
 
     #[test]

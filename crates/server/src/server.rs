@@ -21,6 +21,7 @@ use crate::listen::{Listen, ListenError, Listeners, Listening};
 use crate::memory;
 use crate::notices;
 use crate::persist::{self, Persistence};
+use crate::service::Service;
 use crate::transport::{Incoming, Session, Stream};
 use crate::users::{FileError, User, Users};
 pub(crate) use shared::Shared;
@@ -102,6 +103,8 @@ pub struct Server {
     workers: Vec<Arrivals>,
     finished: std_mpsc::Receiver<()>,
     shared: Arc<Shared>,
+    /// The manager of services, which hears what the server does.
+    service: Arc<Service>,
 }
 
 /// The way to a worker.
@@ -169,7 +172,28 @@ impl Server {
             workers,
             finished,
             shared,
+            service: Arc::default(),
         })
+    }
+
+    /// Says from now on to the manager of services when the settings are read again, and, if it
+    /// asks for that, that every thread turns.
+    pub(crate) fn report_to(&mut self, service: Arc<Service>) {
+        self.service = Arc::clone(&service);
+        let Some(time) = service.sign_every() else {
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        self.runtime.spawn(async move {
+            let mut ticks = tokio::time::interval(time);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                if shared.threads.all_turn() {
+                    service.alive();
+                }
+            }
+        });
     }
 
     /// Where the server listens.
@@ -191,6 +215,7 @@ impl Server {
             workers,
             finished,
             shared,
+            service: _,
         } = self;
         let count = workers.len();
         runtime.block_on(async {
@@ -231,10 +256,13 @@ impl Server {
         let _guard = self.runtime.enter();
         let mut hangups = signal(SignalKind::hangup())?;
         let shared = Arc::clone(&self.shared);
+        let service = Arc::clone(&self.service);
         self.runtime.spawn(async move {
             while hangups.recv().await.is_some() {
+                service.reloading("reading the settings again");
                 on_hangup();
                 read_again(&shared);
+                service.ready(&format!("serving on {}", shared.listening));
             }
         });
         for (name, kind) in [

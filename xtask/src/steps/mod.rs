@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the steps, in order, and the table of what they did.
 
 mod checks;
+mod dist;
 mod fuzz;
 mod package;
 mod report;
@@ -45,7 +46,7 @@ const TOOLS: &str = "tools";
 
 /// Every step after the one that provides the tools, in order: what is quick and what fails
 /// most often come first.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step {
         name: "fmt",
         about: "formatting, as rustfmt has it",
@@ -153,6 +154,13 @@ const STEPS: [Step; 14] = [
         ],
         is_deep: false,
         run: tests::e2e,
+    },
+    Step {
+        name: "dist",
+        about: "what is shipped: two runs with the same bytes, the package in a Debian of its own, the image, the unit, the manual, the alert rules",
+        tools: &[Tool::Packaging],
+        is_deep: false,
+        run: dist::dist,
     },
 ];
 

@@ -16,6 +16,7 @@
 //! | `open_metrics` | the figures as metrics |
 //! | `sampler` | keys that commands use, one of many |
 //! | `system` | what the system says of the process |
+//! | `monitoring` | tests of the alert rules and the board |
 //!
 //! Counts of what happens often are kept by each thread for itself. A figure that counts is a sum
 //! that is made when it is read.
@@ -23,6 +24,8 @@
 mod count;
 mod definition;
 mod histogram;
+#[cfg(test)]
+mod monitoring;
 mod of_channels;
 mod of_commands;
 mod of_feeds;

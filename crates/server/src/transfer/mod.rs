@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `import` | files of Redis, and a full copy from a server, into a directory |
 //! | `export` | a directory or a server, as lines |
-//! | `redis` | a client of a Redis server: as much as these two need |
+//! | `redis` | a client of a Redis server: as much as these two and `tremula top` need |
 
 mod export;
 mod import;
@@ -15,7 +15,7 @@ pub use export::{ExportArgs, export};
 #[cfg(any(test, fuzzing))]
 pub(crate) use import::each_of;
 pub use import::{ImportArgs, import};
-pub use redis::Address;
+pub use redis::{Address, Client, Reply};
 
 use crate::rdb::RdbError;
 use std::io;

@@ -31,8 +31,25 @@ impl std::fmt::Debug for Address {
 }
 
 impl Address {
+    /// The address of a server, with what it needs to log in.
+    #[must_use]
+    pub const fn new(
+        host: String,
+        port: u16,
+        user: Option<String>,
+        password: Option<String>,
+    ) -> Self {
+        Self {
+            host,
+            port,
+            user,
+            password,
+        }
+    }
+
     /// The address without the password.
-    pub(super) fn shown(&self) -> String {
+    #[must_use]
+    pub fn shown(&self) -> String {
         format!("redis://{}:{}", self.host, self.port)
     }
 }
@@ -76,23 +93,32 @@ impl FromStr for Address {
 
 /// What a server replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub enum Reply {
+    /// A short text or a number.
     Line(String),
+    /// An error, with its code.
     Error(String),
+    /// Bytes.
     Text(Vec<u8>),
+    /// No value.
     Nothing,
+    /// Several replies.
     Many(Vec<Self>),
 }
 
-/// A connection to a server.
-pub(super) struct Client {
+/// A connection to a server, over TCP.
+pub struct Client {
     from: String,
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
     /// Connects, and logs in if the address has a password.
-    pub(super) fn connect(address: &Address) -> Result<Self, TransferError> {
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached, or refuses the password.
+    pub fn connect(address: &Address) -> Result<Self, TransferError> {
         let from = address.shown();
         let broken = |error: std::io::Error| TransferError::Server {
             from: from.clone(),
@@ -130,7 +156,11 @@ impl Client {
     }
 
     /// Sends a command. Several may be under way.
-    pub(super) fn send<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Result<(), TransferError> {
+    ///
+    /// # Errors
+    ///
+    /// The connection breaks.
+    pub fn send<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Result<(), TransferError> {
         let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
         for argument in arguments {
             let argument = argument.as_ref();
@@ -143,7 +173,11 @@ impl Client {
     }
 
     /// A command's reply, which is no error.
-    pub(super) fn call<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Result<Reply, TransferError> {
+    ///
+    /// # Errors
+    ///
+    /// The server replies with an error, or the connection breaks.
+    pub fn call<T: AsRef<[u8]>>(&mut self, arguments: &[T]) -> Result<Reply, TransferError> {
         self.send(arguments)?;
         match self.reply()? {
             Reply::Error(text) => {
@@ -155,7 +189,11 @@ impl Client {
     }
 
     /// The next reply.
-    pub(super) fn reply(&mut self) -> Result<Reply, TransferError> {
+    ///
+    /// # Errors
+    ///
+    /// The connection breaks, or the reply is none.
+    pub fn reply(&mut self) -> Result<Reply, TransferError> {
         self.reply_at(0)
     }
 

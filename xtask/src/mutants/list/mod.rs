@@ -24,6 +24,7 @@ mod log;
 mod mailbox;
 mod notices;
 mod observe;
+mod packaging;
 mod page;
 mod papers_bw_tree;
 mod papers_series;
@@ -119,6 +120,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         notices::MUTANTS,
         observe::MUTANTS,
         page::MUTANTS,
+        packaging::MUTANTS,
         server::MUTANTS,
         server_feeds::MUTANTS,
         server_transport::MUTANTS,
