@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn an_hour_is_kept_and_of_many_commands_those_that_ran_most() {
         let mut history = History::default();
-        let command = |calls| CommandSecond {
+        let command = |calls: u64| CommandSecond {
             name: calls.to_string().into(),
             calls,
             p50_us: 1.0,
