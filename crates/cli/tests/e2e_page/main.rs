@@ -357,7 +357,7 @@ fn streams_and_connections_have_limits() {
     assert_eq!(last.read(&mut [0]).expect("its end"), 0);
     drop((streams, others));
     eventually("there is room again", || {
-        // While there is none, the connection ends without an answer.
+        // While there is no room, the connection ends without an answer.
         let mut stream = TcpStream::connect(page).expect("a connection");
         let head = format!("GET /health HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n");
         let mut answer = Vec::new();

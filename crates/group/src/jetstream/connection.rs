@@ -12,7 +12,7 @@ const PING: Duration = Duration::from_secs(2);
 /// The longest pause between two tries to connect again.
 const RECONNECT: Duration = Duration::from_millis(500);
 
-/// A failure that goes on is said again after so many tries: every ten seconds.
+/// A failure that goes on is said again after this number of tries: every ten seconds.
 const SAID_EVERY: u32 = 20;
 
 /// A failure that may go on for long: it is said at once, and then seldom.

@@ -1,8 +1,8 @@
 //! Keys that commands use, one of many.
 //!
 //! Each thread counts its commands with keys, and keeps the first key of one in a number of them.
-//! When there are too many before somebody takes them, it keeps one of twice as many: so the room is
-//! bounded, and each sample says how many commands it stands for.
+//! When there are too many before somebody takes them, it keeps one of twice as many: so the room
+//! is bounded, and each sample says how many commands it stands for.
 
 use super::count::Count;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -65,8 +65,8 @@ pub(crate) fn replay(
     shared.end().map(|()| count)
 }
 
-/// Applies a batch whose first record has this sequence, and returns when all of it is applied. With
-/// `threads` above 1, a batch of at least [`SHARED_FROM`] records is applied by several threads.
+/// Applies a batch whose first record has this sequence, and returns when all of it is applied.
+/// With `threads` above 1, a batch of at least [`SHARED_FROM`] records is applied by several threads.
 pub(crate) fn apply_batch(
     store: &Store,
     first: Sequence,

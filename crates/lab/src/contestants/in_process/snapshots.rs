@@ -79,7 +79,8 @@ enum Last {
 
 impl SnapshotJob {
     /// Measures the writers, which go on until the last scan or snapshot is complete. Their
-    /// throughput is that of the time that counts, though, and not of what the last one takes longer.
+    /// throughput is that of the time that counts, though, and not of what the last one takes
+    /// longer.
     fn measure<S: Subject<u64>>(
         &self,
         table: &S,
