@@ -149,6 +149,7 @@ mod tests {
         );
         let hot = |key: &&[u8]| (&keys[5000][..]..&keys[5100][..]).contains(key);
         let buckets = chosen.iter().filter(|key| hot(key)).count();
-        assert!(buckets >= 100, "{buckets}: half of the weight");
+        // The first of the hot leaves may share the bucket before it.
+        assert!(buckets >= 99, "{buckets}: half of the weight");
     }
 }
