@@ -209,7 +209,11 @@ fn every_address_has_the_form_that_the_page_reads() {
 
 #[test]
 fn wrong_requests_get_an_error_that_names_the_value() {
-    let WithPage { page, .. } = with_page(&["--engine", "masstree"]);
+    let WithPage {
+        page,
+        server: _server,
+        ..
+    } = with_page(&["--engine", "masstree"]);
     for (path, status, named) in [
         ("/nowhere", 404, "'/nowhere'"),
         ("/assets/no.js", 404, "'no.js'"),

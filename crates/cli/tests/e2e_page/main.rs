@@ -139,7 +139,11 @@ fn requests_for_other_hosts_and_out_of_other_pages_are_refused() {
 
 #[test]
 fn every_answer_says_to_browsers_what_they_may_do() {
-    let WithPage { page, .. } = with_page(&[]);
+    let WithPage {
+        page,
+        server: _server,
+        ..
+    } = with_page(&[]);
     for path in [
         "/",
         "/assets/app.js",
@@ -344,7 +348,11 @@ fn open(page: SocketAddr, path: &str) -> (TcpStream, u16) {
 
 #[test]
 fn streams_and_connections_have_limits() {
-    let WithPage { page, .. } = with_page(&[]);
+    let WithPage {
+        page,
+        server: _server,
+        ..
+    } = with_page(&[]);
     let streams: Vec<_> = (0..16).map(|_| open(page, "/api/events")).collect();
     assert!(streams.iter().all(|(_, status)| *status == 200));
     assert_eq!(open(page, "/api/events").1, 429);

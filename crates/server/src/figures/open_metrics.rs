@@ -112,11 +112,12 @@ mod tests {
                 }
             };
             for (name, kind, unit) in members {
-                assert!(
-                    Form::of(name, kind, unit).begin("a figure", &mut metrics),
-                    "{name}"
-                );
-                begun.insert(name);
+                let has_begun = Form::of(name, kind, unit).begin("a figure", &mut metrics);
+                // What `INFO` has in days it has in seconds, too, and a metric has it once.
+                assert!(has_begun || name == "uptime_days", "{name}");
+                if has_begun {
+                    begun.insert(name);
+                }
             }
         }
         assert!(begun.len() > 80);
