@@ -311,7 +311,7 @@ fn manual(checked: &Checked<'_>, report: &mut Report) {
     }
     let lint = Job::new("mandoc", &pages).args(["-T", "lint", "-W", "error"]);
     is_silent(&lint.args(names.iter().map(String::as_str)), report);
-    let shown = Job::new("mandoc", &pages).args(["-T", "utf8", "tremula-serve.1"]);
+    let shown = Job::new("mandoc", &pages).args(["-T", "html", "tremula-serve.1"]);
     prints(&shown, "max-memory", report);
 }
 
