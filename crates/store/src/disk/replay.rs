@@ -66,7 +66,8 @@ pub(crate) fn replay(
 }
 
 /// Applies a batch whose first record has this sequence, and returns when all of it is applied.
-/// With `threads` above 1, a batch of at least [`SHARED_FROM`] records is applied by several threads.
+/// With `threads` above 1, a batch of at least [`SHARED_FROM`] records is applied by several
+/// threads.
 pub(crate) fn apply_batch(
     store: &Store,
     first: Sequence,
