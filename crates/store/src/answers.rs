@@ -146,6 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_a_command_that_runs_is_not_begun() {
+        let answers = Answers::default();
+        let Asked::New(begun) = answers.ask(b"id") else {
+            panic!("nobody has asked before");
+        };
+        assert!(matches!(answers.ask(b"id"), Asked::Runs));
+        assert!(matches!(answers.ask(b"another id"), Asked::New(_)));
+        drop(begun);
+        assert!(matches!(answers.ask(b"id"), Asked::New(_)));
+    }
+
+    #[test]
     fn the_newest_answers_stay_in_whatever_order_they_come() {
         let answers = Answers::default();
         for number in [2, 1, 4, 3, 6, 5] {

@@ -2,6 +2,7 @@
 //! followers, users.
 
 use super::server_watch::over_socket;
+use super::store::store;
 use super::{Checker, Mutant, Target};
 use crate::flavour::Flavour;
 
@@ -17,7 +18,7 @@ const STEPS: Checker = Checker {
 const TWICE: Checker = over_socket("e2e_once", "a_command_that_comes_again");
 
 /// Copies of a command that come at once.
-const AT_ONCE: Checker = over_socket("e2e_once", "copies_that_come_at_once");
+const AT_ONCE: Checker = store(Target::Lib, "a_copy_of_a_command_that_runs");
 
 /// Commands of several users with one id.
 const USERS: Checker = over_socket("e2e_once", "users_have_their_own_ids");
