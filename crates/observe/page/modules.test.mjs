@@ -84,6 +84,7 @@ test("columns are kept once, in order, and touch when ticks are uneven", () => {
   tier.add([read(9000, [""])]);
   assert.deepEqual(tier.columns.map(({ at, end }) => [at, end]), [[0, 1000], [1000, 2013], [2013, 2990], [8000, 9000]]);
   assert.equal(tier.at(2500).end, 2990);
+  assert.equal(tier.at(2010).end, 2013, "a column that took longer covers all of its time");
   assert.equal(tier.at(5000), null);
   tier.add([read(6000, [""])]);
   assert.deepEqual(tier.columns.map(({ end }) => end), [1000, 2013, 2990, 6000, 9000]);

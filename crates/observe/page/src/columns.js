@@ -116,7 +116,7 @@ export class Tier {
   /** The column that covers a time, or null. */
   at(time) {
     const column = this.columns[this.lower(time + 1) - 1];
-    return column && time < column.at + this.width ? column : null;
+    return column && time < column.end ? column : null;
   }
 }
 
