@@ -274,8 +274,9 @@ fn serve(
     // Listens first, so that a taken port is reported before a long load.
     let mut server = Server::bind(config, Arc::clone(&store))?;
     server.report_to(Arc::clone(&service));
-    if let Some(http) = &mut http {
-        http.show(&server)?;
+    match &mut http {
+        Some(http) => http.show(&server)?,
+        None => arguments.http.warn_if_taken(&arguments.listen),
     }
     let on_hangup = move || match read_again() {
         Ok(arguments) => logs::set_level(arguments.log.log_level),

@@ -104,11 +104,7 @@ impl HttpArgs {
     /// Listens, if there is to be a page. Until it is [shown](Http::show) what there is, it says
     /// that the server starts.
     pub(crate) fn open(&self, listen: &ListenArgs) -> Result<Option<Http>, HttpError> {
-        let place = self.http.unwrap_or(match listen.port.0 {
-            Some(0) => Place::Off,
-            _ => Place::At(USUAL),
-        });
-        let Place::At(address) = place else {
+        let Place::At(address) = self.place(listen) else {
             return Ok(None);
         };
         let settings = Settings {
@@ -121,15 +117,27 @@ impl HttpArgs {
                 user: self.http_user.clone(),
                 program: None,
             })),
-            Err(error) if self.http.is_none() && error.kind() == ErrorKind::AddrInUse => {
-                tracing::warn!(
-                    "{address} is taken, so there is no page and no /metrics; choose another with \
-                     --http, or off"
-                );
-                Ok(None)
-            }
+            Err(error) if self.http.is_none() && error.kind() == ErrorKind::AddrInUse => Ok(None),
             Err(source) => Err(HttpError::Listen { address, source }),
         }
+    }
+
+    /// Says that there is no page because its usual address is taken, once the server itself
+    /// listens: a server that does not start says only why.
+    pub(crate) fn warn_if_taken(&self, listen: &ListenArgs) {
+        if let Place::At(address) = self.place(listen) {
+            tracing::warn!(
+                "{address} is taken, so there is no page and no /metrics; choose another with \
+                 --http, or off"
+            );
+        }
+    }
+
+    fn place(&self, listen: &ListenArgs) -> Place {
+        self.http.unwrap_or(match listen.port.0 {
+            Some(0) => Place::Off,
+            _ => Place::At(USUAL),
+        })
     }
 }
 
