@@ -231,8 +231,13 @@ async function pointer(page) {
   await until(page, "a readout under the pointer", () => /entries/.test(document.getElementById("place").textContent));
   await page.mouse.wheel(0, 400);
   await until(page, "a longer span", () => window.tremula.map.span > 600_000);
-  await page.mouse.click(box.x + box.width - 14, box.y + box.height / 2);
-  await until(page, "the keys under the pointer", () => document.querySelector(".detail")?.hidden === false);
+  // The newest column may be younger than what is under the pointer: then it is clicked again.
+  const press = async () => {
+    await page.mouse.click(box.x + box.width - 14, box.y + box.height / 2);
+    await page.waitForTimeout(1000);
+    return page.evaluate(() => document.querySelector(".detail")?.hidden === false);
+  };
+  for (let times = 0; !(await press()); times += 1) assert.ok(times < 10, "a click never shows keys");
   await page.click(".detail [aria-label=Close]");
   await page.click("button:text-is('Table')");
   await until(page, "the map as a table", () => document.querySelectorAll("#map-table tbody tr").length > 0);
