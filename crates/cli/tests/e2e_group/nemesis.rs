@@ -6,7 +6,7 @@ use crate::proxy::Mode;
 use crate::support::eventually;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 use tremula_check::{DEFAULT_BUDGET, History, Verdict, explain, search};
@@ -93,6 +93,8 @@ impl Wounds {
             }
             Fault::StopLeader => self.stop(cluster, leader),
             Fault::StopFollower => self.stop(cluster, follower),
+            // One that is dead cannot be stopped.
+            Fault::StopNats if self.killed_nats.contains(&nats) => {}
             Fault::StopNats => {
                 cluster.nats[nats].signal("STOP");
                 self.stopped_nats.push(nats);
@@ -124,7 +126,9 @@ impl Wounds {
 
     fn heal(self, cluster: &mut Cluster) {
         for at in self.stopped_nats {
-            cluster.nats[at].signal("CONT");
+            if !self.killed_nats.contains(&at) {
+                cluster.nats[at].signal("CONT");
+            }
         }
         for at in self.killed_nats {
             cluster.nats[at].again();
@@ -143,6 +147,15 @@ impl Wounds {
     }
 }
 
+/// Sets a flag when dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 /// One round of faults, and what the clients have seen meanwhile. Returns how many calls there
 /// were, and how long writes took to go on once the faults were gone.
 fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) -> (usize, Duration) {
@@ -152,6 +165,8 @@ fn round(cluster: &mut Cluster, number: u64, faults: &[Fault]) -> (usize, Durati
     let view = cluster.view();
     let round = Round::new(&view, number);
     let (mut events, reads, back) = thread::scope(|scope| {
+        // The clients end also if this thread panics.
+        let _over = Over(&round.is_over);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 scope.spawn({

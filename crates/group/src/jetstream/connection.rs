@@ -4,7 +4,9 @@ use super::{ACKNOWLEDGEMENT, AGAIN, ANSWER, Settings, described};
 use async_nats::jetstream::{Context, context};
 use async_nats::{ConnectOptions, Event, ServerAddr};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
+use tremula_sync::Mutex;
 
 /// How often a connection is tested.
 const PING: Duration = Duration::from_secs(2);
@@ -71,13 +73,23 @@ pub(super) async fn try_connect(
 
 /// Connects, however long that takes, and says what becomes of the connection.
 pub(super) async fn connect(settings: &Settings, options: ConnectOptions) -> Context {
-    let options = options.event_callback(|event| async move {
-        match event {
-            Event::Connected => tracing::info!("connected to NATS"),
-            Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
-            Event::ServerError(error) => tracing::warn!("NATS says: {error}"),
-            Event::ClientError(error) => tracing::warn!("the connection to NATS: {error}"),
-            _ => (),
+    // Tries to connect again that have failed since there was a connection.
+    let failed = Arc::new(Mutex::new(Failing::default()));
+    let options = options.event_callback(move |event| {
+        let failed = Arc::clone(&failed);
+        async move {
+            match event {
+                Event::Connected => {
+                    *failed.lock() = Failing::default();
+                    tracing::info!("connected to NATS");
+                }
+                Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
+                Event::ServerError(error) => tracing::warn!("NATS says: {error}"),
+                Event::ClientError(error) if failed.lock().is_said() => {
+                    tracing::warn!("the connection to NATS: {error}");
+                }
+                _ => (),
+            }
         }
     });
     let mut failing = Failing::default();
