@@ -2,21 +2,10 @@
 
 mod support;
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use support::{Server, failure};
-
-/// A port that is free now.
-fn free_port() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener
-        .local_addr()
-        .expect("its number")
-        .port()
-        .to_string()
-}
+use support::{Server, failure, free_address};
 
 /// `tremula serve` of a user with this state directory.
 fn serve(state: &Path, arguments: &[&str]) -> Command {
@@ -31,7 +20,7 @@ fn serve(state: &Path, arguments: &[&str]) -> Command {
 #[test]
 fn data_is_kept_in_the_state_directory_unless_it_is_switched_off() {
     let state = tempfile::tempdir().expect("a directory");
-    let port = free_port();
+    let port = free_address().port().to_string();
     let kept = state.path().join("tremula").join(&port);
     let at_port = ["--port", &port, "--threads", "1"];
     for round in 0..2 {
@@ -74,7 +63,7 @@ fn data_is_kept_in_the_state_directory_unless_it_is_switched_off() {
 #[test]
 fn what_cannot_be_kept_is_refused_and_the_way_out_is_named() {
     let state = tempfile::tempdir().expect("a directory");
-    let port = free_port();
+    let port = free_address().port().to_string();
     let flags = ["--port", &port, "--engine", "art"];
     let error = failure(&mut serve(state.path(), &flags));
     for part in ["error: engine 'art' cannot keep", "aspen", "--memory-only"] {

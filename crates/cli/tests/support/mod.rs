@@ -15,6 +15,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -245,10 +246,18 @@ pub(crate) fn failure(command: &mut Command) -> String {
     String::from_utf8(stderr.join().expect("its errors are read")).expect("text")
 }
 
-/// An address on which no process listens at the moment.
+/// An address on which no process listens at the moment, and that this process has not had before.
+/// Its port is below those that the system gives to connections, and above those of clusters.
 pub(crate) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address")
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    const PORTS: std::ops::Range<u32> = 30_000..32_700;
+    let count = PORTS.end - PORTS.start;
+    (0..count)
+        .map(|_| std::process::id().wrapping_mul(37) % count + TAKEN.fetch_add(1, Relaxed))
+        .map(|number| (PORTS.start + number % count) as u16)
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .find(|address| TcpListener::bind(address).is_ok())
+        .expect("a free port")
 }
 
 /// Runs a command to its end and returns its output; fails if it does not end in time.

@@ -32,14 +32,14 @@
 //!    settles both up to one number.
 //! 3. The halves of a split are settled up to the number of the leaf.
 //! 4. A snapshot is in the list of those under way before the clock shows its number, and until it
-//!    has been read to its end, or dropped.
+//!    has been read to its end, or dropped; and for as long as a writer copies a leaf for it.
 //! 5. The ranges of keys of the leaves that were copied for a snapshot do not overlap, as of the
 //!    moments of the copies: a leaf takes over keys only from one that is settled in that step (2).
 //!    So what a snapshot shows up to the last key of a settled leaf is in that leaf's copy or in
 //!    parts that begin below.
 //! 6. No code of the user runs under the lock of the list. What a snapshot leaves behind is dropped
-//!    by a thread that has locked no leaf: a writer that finds itself the last to have it puts it
-//!    into the list.
+//!    by a thread that has locked no leaf: a writer is never the last to have it (4), and the list
+//!    gives it up only to who begins or ends a snapshot.
 
 use super::node::LeafRef;
 use super::point::locked;
@@ -53,14 +53,13 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::panic::RefUnwindSafe;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::system::{Arc, Weak};
-use tremula_sync::{CachePadded, Mutex};
+use tremula_sync::{Arc, CachePadded, Mutex};
 
 /// The snapshots under way, and the clock of their moments.
 pub(super) struct Snapshots {
     /// The number of the last snapshot. Written only with the list locked.
     clock: CachePadded<AtomicU64>,
-    /// Each is an [`UnderWay`] of the tree's keys and values; or a [`Shared`] that nobody reads.
+    /// Each is an [`UnderWay`] of the tree's keys and values.
     under_way: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
@@ -83,10 +82,14 @@ struct Part<K, V>(Vec<(K, V)>);
 
 /// A snapshot that has not been read to its end, as writers see it.
 struct UnderWay<K, V> {
+    /// [`ENDED`] once it has been read to its end, while writers still copy for it.
     number: u64,
-    /// Gone if the snapshot has been dropped.
-    shared: Weak<Shared<K, V>>,
+    /// The only reference if the snapshot has been dropped, and no writer copies for it.
+    shared: Arc<Shared<K, V>>,
 }
+
+/// No snapshot has this number, and every leaf is settled up to it.
+const ENDED: u64 = 0;
 
 /// How far somebody has read a snapshot.
 pub(crate) struct Reading<K, V> {
@@ -171,8 +174,8 @@ impl Snapshots {
             }),
         });
         let mut under_way = Box::new(UnderWay {
-            number: 0,
-            shared: Arc::downgrade(&shared),
+            number: ENDED,
+            shared: Arc::clone(&shared),
         });
         let mut list = self.under_way.lock();
         let dropped = take_dropped::<K, V>(&mut list);
@@ -190,14 +193,20 @@ impl Snapshots {
         }
     }
 
-    /// Ends a snapshot.
+    /// Ends a snapshot. The caller has a reference of its own to what is shared.
     fn end<K: 'static, V: 'static>(&self, number: u64) {
         let mut list = self.under_way.lock();
-        let is = |one: &Box<dyn Any + Send>| {
-            let one = one.downcast_ref::<UnderWay<K, V>>();
-            one.is_some_and(|one| one.number == number)
-        };
-        let ended = list.iter().position(is).map(|at| list.swap_remove(at));
+        let mut all = list.iter_mut().enumerate();
+        let ended = all.find_map(|(at, one)| {
+            let one = one.downcast_mut::<UnderWay<K, V>>();
+            one.filter(|one| one.number == number).map(|one| (at, one))
+        });
+        let ended = ended.and_then(|(at, one)| {
+            one.number = ENDED;
+            // The list's reference, and the caller's: no writer copies for it.
+            (Arc::strong_count(&one.shared) == 2).then_some(at)
+        });
+        let ended = ended.map(|at| list.swap_remove(at));
         let dropped = take_dropped::<K, V>(&mut list);
         drop(list);
         drop((ended, dropped));
@@ -207,17 +216,18 @@ impl Snapshots {
     fn knows<K: 'static, V: 'static>(&self, reading: &Reading<K, V>) -> bool {
         let list = self.under_way.lock();
         let mut all = list.iter().filter_map(|one| one.downcast_ref());
-        all.any(|one: &UnderWay<K, V>| one.shared.as_ptr() == Arc::as_ptr(&reading.shared))
+        all.any(|one: &UnderWay<K, V>| Arc::ptr_eq(&one.shared, &reading.shared))
     }
 }
 
-/// Takes the snapshots that have been dropped, and what they have left behind, out of the list.
+/// Takes the snapshots that have been dropped, and for which no writer copies, out of the list. A
+/// reference to what is shared is copied only with the list locked, so none comes meanwhile.
 fn take_dropped<K: 'static, V: 'static>(
     list: &mut Vec<Box<dyn Any + Send>>,
 ) -> Vec<Box<dyn Any + Send>> {
     let is_dropped = |one: &mut Box<dyn Any + Send>| {
         let one = one.downcast_ref::<UnderWay<K, V>>();
-        one.is_none_or(|one| one.shared.strong_count() == 0)
+        one.is_none_or(|one| Arc::strong_count(&one.shared) == 1)
     };
     list.extract_if(.., is_dropped).collect()
 }
@@ -246,7 +256,7 @@ impl<S: Spec> Tree<S> {
         for one in list.iter() {
             let one = one.downcast_ref::<UnderWay<S::Key, S::Value>>();
             let one = one.filter(|one| lacks.contains(&one.number));
-            wanted.extend(one.and_then(|one| one.shared.upgrade()));
+            wanted.extend(one.map(|one| Arc::clone(&one.shared)));
         }
         drop(list);
         for shared in wanted {
@@ -257,10 +267,6 @@ impl<S: Spec> Tree<S> {
                 parts.entries += part.len();
                 parts.in_order.insert(Part(part));
                 count(&self.counters.copied_leaves);
-            }
-            // The snapshot may have been dropped meanwhile.
-            if let Some(dropped) = Arc::into_inner(shared) {
-                self.snapshots.under_way.lock().push(Box::new(dropped));
             }
         }
         leaf.set_settled(now);

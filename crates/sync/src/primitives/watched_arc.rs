@@ -72,7 +72,7 @@ impl<T> Arc<T> {
     /// As std's.
     ///
     /// # Safety
-    /// `value` came from `into_raw`, and the caller owns one of its counts.
+    ///
     /// It came from `into_raw`, and the caller has one of the counts.
     #[must_use]
     pub unsafe fn from_raw(value: *const T) -> Self {

@@ -379,8 +379,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "b_tree_snapshot_that_was_dropped_stays_in_the_list",
         file: "crates/index/src/b_tree/snapshots.rs",
-        original: "one.shared.strong_count() == 0)",
-        replacement: "one.shared.strong_count() > 1)",
+        original: "Arc::strong_count(&one.shared) == 1)",
+        replacement: "Arc::strong_count(&one.shared) > 2)",
         why: "The list grows with each snapshot that is not read to its end.",
         checker: SNAPSHOTS,
         hangs: false,
