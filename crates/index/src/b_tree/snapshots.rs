@@ -84,8 +84,15 @@ struct Part<K, V>(Vec<(K, V)>);
 struct UnderWay<K, V> {
     /// [`ENDED`] once it has been read to its end, while writers still copy for it.
     number: u64,
-    /// The only reference if the snapshot has been dropped, and no writer copies for it.
     shared: Arc<Shared<K, V>>,
+}
+
+impl<K, V> UnderWay<K, V> {
+    /// Whether nobody reads the snapshot any more, and no writer copies for it. Final if the list
+    /// is locked, without which nobody gets a reference from here.
+    fn is_dropped(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
 }
 
 /// No snapshot has this number, and every leaf is settled up to it.
@@ -220,14 +227,13 @@ impl Snapshots {
     }
 }
 
-/// Takes the snapshots that have been dropped, and for which no writer copies, out of the list. A
-/// reference to what is shared is copied only with the list locked, so none comes meanwhile.
+/// Takes the snapshots that have been dropped out of the list.
 fn take_dropped<K: 'static, V: 'static>(
     list: &mut Vec<Box<dyn Any + Send>>,
 ) -> Vec<Box<dyn Any + Send>> {
     let is_dropped = |one: &mut Box<dyn Any + Send>| {
         let one = one.downcast_ref::<UnderWay<K, V>>();
-        one.is_none_or(|one| Arc::strong_count(&one.shared) == 1)
+        one.is_none_or(UnderWay::is_dropped)
     };
     list.extract_if(.., is_dropped).collect()
 }
@@ -255,7 +261,7 @@ impl<S: Spec> Tree<S> {
         let list = self.snapshots.under_way.lock();
         for one in list.iter() {
             let one = one.downcast_ref::<UnderWay<S::Key, S::Value>>();
-            let one = one.filter(|one| lacks.contains(&one.number));
+            let one = one.filter(|one| lacks.contains(&one.number) && !one.is_dropped());
             wanted.extend(one.map(|one| Arc::clone(&one.shared)));
         }
         drop(list);
