@@ -172,8 +172,9 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
     /// (some hundred entries) after this copies what the cursor lacks of it. So no writer is held
     /// up, however long the cursor lives. Linearizable. O(1).
     ///
-    /// `None` from an engine that cannot: all but `b_tree`, and `aspen` where the keys are not
-    /// numbers. [`snapshot`](Self::snapshot) copies the range there.
+    /// `None` from an engine that cannot: all but `b_tree` and `aspen`; and `aspen` where the keys
+    /// are numbers, but the values are no plain words (an integer, a float, a `bool`).
+    /// [`snapshot`](Self::snapshot) copies the range there.
     ///
     /// ```
     /// use tremula_index::{KeyRange, OlcBTree, OrderedIndex};

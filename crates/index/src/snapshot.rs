@@ -1,7 +1,7 @@
 //! A range as of one moment.
 
-use crate::b_tree::Reading;
 use crate::contract::KeyRange;
+use crate::{aspen, b_tree};
 use std::fmt;
 
 /// What a range was at one moment: a handle that keeps it as long as wanted.
@@ -77,6 +77,12 @@ impl<K: Ord, V> Snapshot<K, V> {
 /// the snapshot.
 pub struct SnapshotCursor<K, V>(pub(crate) Reading<K, V>);
 
+/// How far an engine has read a snapshot that it has begun.
+pub(crate) enum Reading<K, V> {
+    BTree(b_tree::Reading<K, V>),
+    Aspen(aspen::Reading),
+}
+
 /// What is wrong with a cursor that is given to an index which has not begun it.
 pub(crate) const NOT_BEGUN_HERE: &str = "a snapshot is read from the index that has begun it";
 
@@ -84,7 +90,10 @@ impl<K, V> SnapshotCursor<K, V> {
     /// The number of entries that have been copied for it and not been read.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.0.held()
+        match &self.0 {
+            Reading::BTree(reading) => reading.held(),
+            Reading::Aspen(reading) => reading.held(),
+        }
     }
 }
 

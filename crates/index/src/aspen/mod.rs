@@ -110,7 +110,8 @@
 //! all leaves at the end. After a few failures a short scan locks them from left to right. A
 //! snapshot or long scan then stops no writer: the first one that changes a leaf after the snapshot
 //! has begun copies what the snapshot lacks of it. So it takes memory for what is written
-//! meanwhile. A range is removed under the lock of its first leaf, which takes over the keys of
+//! meanwhile: read [in parts](OrderedIndex::begin_snapshot) for that alone, otherwise for the whole
+//! range. A range is removed under the lock of its first leaf, which takes over the keys of
 //! those that become empty.
 //!
 //! The map is not lock-free: a thread that comes to a leaf that is being changed waits.
@@ -141,10 +142,11 @@ use crate::form::{Form, Sought};
 use crate::key::head::head_is_key;
 use crate::key::{ByteHead, ByteKey, KeyHead, NoHead};
 use crate::kit::Parameters;
-use crate::snapshot::{NOT_BEGUN_HERE, SnapshotCursor};
+use crate::snapshot::{self, NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
 use numbers::Numbers;
 use std::ops::{Bound, ControlFlow};
+pub(crate) use words::Reading;
 
 /// Units of 512 bytes in the largest block of a leaf.
 pub const DEFAULT_UNITS: usize = 8;
@@ -437,7 +439,10 @@ where
 
     fn begin_snapshot(&self, range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
         match &self.map {
-            Map::Numbers(_) => None,
+            Map::Numbers(map) => {
+                let reading = map.begin_snapshot(range)?;
+                Some(SnapshotCursor(snapshot::Reading::Aspen(reading)))
+            }
             Map::Headed(map) => OrderedIndex::begin_snapshot(map, range),
             Map::Compared(map) => OrderedIndex::begin_snapshot(map, range),
         }
@@ -450,7 +455,12 @@ where
         out: &mut Vec<(K, V)>,
     ) -> bool {
         match &self.map {
-            Map::Numbers(_) => panic!("{NOT_BEGUN_HERE}"),
+            Map::Numbers(map) => {
+                let snapshot::Reading::Aspen(reading) = &mut cursor.0 else {
+                    panic!("{NOT_BEGUN_HERE}");
+                };
+                map.read_snapshot(reading, wanted, out)
+            }
             Map::Headed(map) => OrderedIndex::read_snapshot(map, cursor, wanted, out),
             Map::Compared(map) => OrderedIndex::read_snapshot(map, cursor, wanted, out),
         }

@@ -1,6 +1,6 @@
 //! The map of words under keys that their heads determine, and values of any type.
 
-use super::words::{Batch, Change, Cursor, Entry, Keys, Locks, Words};
+use super::words::{Batch, Change, Cursor, Entry, Keys, Locks, Reading, Words};
 use crate::contract::{Direction, KeyRange, Update};
 use crate::form::{Form, Sought};
 use crate::key::KeyHead;
@@ -337,6 +337,31 @@ impl<S: Spec, const UNITS: usize> Numbers<S, UNITS> {
                 .collect_beside_writers(keys, direction, limit, collected);
         });
         out
+    }
+
+    /// Begins a snapshot that is read part by part; `None` if values lie in boxes, which are kept
+    /// from being freed only as long as a thread is pinned.
+    pub(super) fn begin_snapshot(&self, range: KeyRange<'_, S::Key>) -> Option<Reading> {
+        let is_possible = Packed::<S::Value>::is_word();
+        is_possible.then(|| self.words.begin_snapshot(keys_of::<S>(range)))
+    }
+
+    /// Appends the next entries of a snapshot, `wanted` at least unless it ends. Returns whether it
+    /// goes on.
+    pub(super) fn read_snapshot(
+        &self,
+        reading: &mut Reading,
+        wanted: usize,
+        out: &mut Vec<(S::Key, S::Value)>,
+    ) -> bool {
+        let before = out.len();
+        let mut collected = Collected::<S> {
+            out,
+            before,
+            is_deferred: false,
+            entries: Vec::new(),
+        };
+        self.words.read_snapshot(reading, wanted, &mut collected)
     }
 
     /// Copies the entries of a range that `collect` collects.

@@ -138,7 +138,7 @@ use crate::form::{Form, Sought};
 use crate::key::head::head_of_form;
 use crate::key::{ByteHead, ByteKey, KeyHead};
 use crate::kit::Parameters;
-use crate::snapshot::SnapshotCursor;
+use crate::snapshot::{self, NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::Transactional;
 pub(crate) use snapshots::Reading;
 use std::ops::{Bound, ControlFlow};
@@ -353,7 +353,8 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
     }
 
     fn begin_snapshot(&self, range: KeyRange<'_, K>) -> Option<SnapshotCursor<K, V>> {
-        Some(SnapshotCursor(self.tree.begin_snapshot(range)))
+        let reading = self.tree.begin_snapshot(range);
+        Some(SnapshotCursor(snapshot::Reading::BTree(reading)))
     }
 
     fn read_snapshot(
@@ -362,7 +363,10 @@ impl<K: Ord + Storable, V: Storable, H: KeyHead<K>, const NODE_BYTES: usize> Ord
         wanted: usize,
         out: &mut Vec<(K, V)>,
     ) -> bool {
-        self.tree.read_snapshot(&mut cursor.0, wanted, out)
+        let snapshot::Reading::BTree(reading) = &mut cursor.0 else {
+            panic!("{NOT_BEGUN_HERE}");
+        };
+        self.tree.read_snapshot(reading, wanted, out)
     }
 
     fn remove_range(&self, range: KeyRange<'_, K>) -> usize {

@@ -280,15 +280,27 @@ fn a_block_that_is_used_again_is_not_taken_for_what_it_was() {
 }
 
 fn a_scan_is_of_one_moment(name: &str, direction: Direction, limit: usize) {
+    two_leaves_are_of_one_moment(name, move |map, range| {
+        let mut entries = Vec::new();
+        map.scan(range, direction, limit, &mut entries);
+        entries.sort_unstable();
+        entries
+    });
+}
+
+fn two_leaves_are_of_one_moment(
+    name: &str,
+    scan: impl Fn(&Small, KeyRange<'_, u64>) -> Vec<(u64, u32)> + Copy + Send + Sync + 'static,
+) {
     check(name, 2, move || {
         let map = three_leaves();
         let other = Arc::clone(&map);
         let scanner = thread::spawn(move || {
-            let mut entries = Vec::new();
             let high = far(5);
-            let range = KeyRange::new(Bound::Unbounded, Bound::Included(&high));
-            other.scan(range, direction, limit, &mut entries);
-            entries.sort_unstable();
+            let entries = scan(
+                &other,
+                KeyRange::new(Bound::Unbounded, Bound::Included(&high)),
+            );
             // The first is written before the last.
             let pair = (entries[0].1, entries[1].1);
             assert!(matches!(pair, (2 | 22, 5) | (22, 55)), "{pair:?}");
@@ -315,6 +327,17 @@ fn a_scan_of_two_leaves_downwards_is_of_one_moment() {
 fn a_snapshot_of_two_leaves_of_numbers_is_of_one_moment() {
     let name = "a_snapshot_of_two_leaves_of_numbers_is_of_one_moment";
     a_scan_is_of_one_moment(name, Direction::Ascending, usize::MAX);
+}
+
+#[test]
+fn a_snapshot_of_numbers_that_is_read_in_parts_is_of_one_moment() {
+    let name = "a_snapshot_of_numbers_that_is_read_in_parts_is_of_one_moment";
+    two_leaves_are_of_one_moment(name, |map, range| {
+        let mut entries = Vec::new();
+        let mut cursor = map.begin_snapshot(range).unwrap();
+        while map.read_snapshot(&mut cursor, 1, &mut entries) {}
+        entries
+    });
 }
 
 #[test]

@@ -38,11 +38,12 @@ use ids::Ids;
 use leaf::{Leaf, Leaves};
 pub(super) use ranges::{Cursor, Keys, Sink};
 use routes::{Border, Routes, Separators};
+pub(crate) use snapshots::Reading;
 use snapshots::Snapshots;
 use std::ops::{Bound, ControlFlow};
 pub(super) use step::Locks;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{Backoff, CachePadded, Mutex, Restart, StripedCounter, Version};
+use tremula_sync::{Arc, Backoff, CachePadded, Mutex, Restart, StripedCounter, Version};
 pub(super) use write::Change;
 use write::Held;
 
@@ -108,7 +109,7 @@ pub(super) struct Words<const UNITS: usize> {
     counters: CachePadded<Counters>,
     grains: Grains,
     tables: Tables,
-    snapshots: Snapshots,
+    snapshots: Arc<Snapshots>,
 }
 
 /// Whether a key belonged to a leaf at this version.

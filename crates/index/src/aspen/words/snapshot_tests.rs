@@ -3,7 +3,7 @@
 
 use super::hot::End;
 use super::tests::{SETS, Small, key, put};
-use super::{Keys, Words};
+use super::{Keys, Reading, Words};
 use crate::contract::Direction;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -22,14 +22,30 @@ impl super::ranges::Sink for Vec<(u64, u64)> {
     }
 }
 
-/// A map, and what it has to hold.
+/// A map, what it has to hold, and snapshots that are read meanwhile.
 struct Pair<'a, const UNITS: usize> {
     words: &'a Words<UNITS>,
     model: BTreeMap<u64, u64>,
     set: usize,
+    under_way: Vec<UnderWay>,
 }
 
-impl<const UNITS: usize> Pair<'_, UNITS> {
+struct UnderWay {
+    reading: Reading,
+    shown: Vec<(u64, u64)>,
+    expected: Vec<(u64, u64)>,
+}
+
+impl<'a, const UNITS: usize> Pair<'a, UNITS> {
+    fn new(words: &'a Words<UNITS>, set: usize) -> Self {
+        Self {
+            words,
+            model: BTreeMap::new(),
+            set,
+            under_way: Vec::new(),
+        }
+    }
+
     fn put(&mut self, key: u64, value: u64) {
         assert_eq!(put(self.words, key, value), self.model.insert(key, value));
     }
@@ -73,7 +89,48 @@ impl<const UNITS: usize> Pair<'_, UNITS> {
                     self.put(key, number);
                 }
             }
-            _ => self.is_seen(Keys::ALL, Direction::Ascending, usize::MAX, &[]),
+            15 => self.is_seen(Keys::ALL, Direction::Ascending, usize::MAX, &[]),
+            16 => self.begin(self.range(number, other)),
+            17 => {
+                self.read(number as usize, other as usize % 64);
+            }
+            _ => self.complete(number as usize),
+        }
+    }
+
+    fn begin(&mut self, keys: Keys) {
+        let within = self.model.range(keys.first..=keys.last);
+        self.under_way.push(UnderWay {
+            expected: within.map(|(key, value)| (*key, *value)).collect(),
+            shown: Vec::new(),
+            reading: self.words.begin_snapshot(Some(keys)),
+        });
+    }
+
+    /// Reads some entries of a snapshot. Returns whether it goes on.
+    fn read(&mut self, number: usize, wanted: usize) -> bool {
+        let count = self.under_way.len().max(1);
+        let Some(one) = self.under_way.get_mut(number % count) else {
+            return false;
+        };
+        let before = one.shown.len();
+        let goes_on = (self.words).read_snapshot(&mut one.reading, wanted, &mut one.shown);
+        assert!(one.shown.len() - before >= wanted || !goes_on);
+        assert!(one.expected.starts_with(&one.shown));
+        goes_on
+    }
+
+    /// Reads all of a snapshot, or drops it.
+    fn complete(&mut self, number: usize) {
+        let count = self.under_way.len().max(1);
+        if !number.is_multiple_of(8) {
+            while self.read(number, number % 64 + 1) {}
+            let one = self.under_way.get(number % count);
+            assert!(one.is_none_or(|one| one.shown == one.expected));
+            assert!(one.is_none_or(|one| one.reading.held() == 0));
+        }
+        if !self.under_way.is_empty() {
+            self.under_way.swap_remove(number % count);
         }
     }
 
@@ -103,7 +160,7 @@ impl<const UNITS: usize> Pair<'_, UNITS> {
 }
 
 fn a_snapshot_shows_what_was_there<const UNITS: usize>(cases: u32) {
-    let operation = || (0..16_u8, 0..1_u64 << 10, 0..1_u64 << 10);
+    let operation = || (0..19_u8, 0..1_u64 << 10, 0..1_u64 << 10);
     let input = (
         0..SETS,
         prop::collection::vec(operation(), 1..500),
@@ -122,13 +179,19 @@ fn a_snapshot_shows_what_was_there<const UNITS: usize>(cases: u32) {
     };
     proptest!(config, |((set, before, meanwhile, shape) in input)| {
         let words = Words::<UNITS>::new();
-        let mut pair = Pair { words: &words, model: BTreeMap::new(), set };
+        let mut pair = Pair::new(&words, set);
         (before.into_iter()).for_each(|operation| pair.change(operation));
         let (from, to, [is_whole, is_down, is_limited], limit) = shape;
         let keys = if is_whole { Keys::ALL } else { pair.range(from, to) };
         let direction = [Direction::Ascending, Direction::Descending][usize::from(is_down)];
         let limit = if is_limited { limit } else { usize::MAX };
         pair.is_seen(keys, direction, limit, &meanwhile);
+        pair.begin(Keys::ALL);
+        meanwhile.into_iter().for_each(|operation| pair.change(operation));
+        while !pair.under_way.is_empty() {
+            pair.complete(1);
+        }
+        assert_eq!(words.snapshots.now(), 0, "none is under way");
         words.check_at_rest();
         pair.is_seen(Keys::ALL, Direction::Ascending, usize::MAX, &[]);
     });
@@ -150,11 +213,7 @@ fn a_snapshot_shows_what_a_hot_leaf_held() {
     const MIDDLE: u64 = 1 << 40;
     for end in [End::High, End::Low] {
         let words = Small::new();
-        let mut pair = Pair {
-            words: &words,
-            model: BTreeMap::new(),
-            set: 0,
-        };
+        let mut pair = Pair::new(&words, 0);
         (0..200).for_each(|number| pair.put(MIDDLE + number * 1000, number));
         let beyond = |number: u64| match end {
             End::High => MIDDLE + 300_000 + number * 7,
@@ -182,4 +241,32 @@ fn a_snapshot_shows_what_a_hot_leaf_held() {
         assert!(drains > 5, "{drains} drains");
         words.check_at_rest();
     }
+}
+
+/// A hot leaf under a snapshot that is read a few entries at a time.
+#[test]
+fn a_snapshot_of_a_hot_leaf_is_read_in_parts() {
+    let words = Small::new();
+    let mut pair = Pair::new(&words, 0);
+    (0..200).for_each(|number| pair.put(number * 1000, number));
+    words.heat_at(199_000, End::High);
+    (0..100).for_each(|number| pair.put(200_000 + number, number));
+    assert!(words.figures(0).contains(&("hot_leaves", 1)));
+    pair.begin(Keys::ALL);
+    let mut numbers = 0..;
+    while pair.read(0, 1) {
+        let number = numbers.next().unwrap_or_default();
+        pair.put(200_000 + number * 3, 0);
+        pair.remove(number * 1000);
+    }
+    pair.complete(1);
+    words.check_at_rest();
+}
+
+#[test]
+#[should_panic(expected = "a snapshot is read from the index that has begun it")]
+fn a_snapshot_of_another_map_is_refused() {
+    let (one, other) = (Small::new(), Small::new());
+    let mut reading = one.begin_snapshot(Some(Keys::ALL));
+    other.read_snapshot(&mut reading, 1, &mut Vec::new());
 }

@@ -12,7 +12,8 @@
 //!   which holds all buckets while it copies them, as any scan does.
 //!
 //! A copy of a value is a copy of its word. The thread that takes the snapshot is pinned all the
-//! time if words are pointers, so no value that it may have is freed.
+//! time if words are pointers, so no value that it may have is freed. If they are not, a snapshot
+//! can also be read part by part, as slowly as one likes: a [`Reading`].
 //!
 //! # Invariants
 //!
@@ -24,10 +25,12 @@
 //!    snapshot in all of its leaves. A merge preserves both leaves up to one number; what makes a
 //!    hot leaf smaller or ordinary preserves all of its buckets so.
 //! 3. The halves of a split are preserved up to the number of the leaf.
-//! 4. A snapshot is in the list of those under way before the clock shows its number, and until
-//!    after the clock has shown it.
+//! 4. A snapshot is in the list of those under way before the clock shows its number, and until it
+//!    has all leaves of its range, or its reading is dropped.
 //! 5. A number that was preserved up to while no snapshot was under way means nothing: all later
 //!    snapshots have higher ones.
+//! 6. A snapshot gets each key once, and the keys of its parts do not overlap. So once it has the
+//!    leaves up to a key, nothing that comes to it later lies before what it has up to there.
 
 use super::build::Batch;
 use super::format::Entry;
@@ -36,8 +39,10 @@ use super::leaf::Leaf;
 use super::ranges::{Keys, Sink};
 use super::{Found, Words, count};
 use crate::contract::Direction;
+use crate::snapshot::NOT_BEGUN_HERE;
+use std::collections::BTreeMap;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{Backoff, CachePadded, Mutex};
+use tremula_sync::{Arc, Backoff, CachePadded, Mutex};
 
 /// How many leaves a snapshot passes before it looks whether it has enough.
 const LEAVES_A_LOOK: usize = 16;
@@ -66,24 +71,47 @@ struct UnderWay {
     taken: Taken,
 }
 
-/// What a snapshot has of its moment.
+/// What a snapshot has of its moment, and nobody has read.
 #[derive(Default)]
 struct Taken {
-    /// Of leaves, each in order. None is empty.
-    parts: Vec<Vec<Entry>>,
+    /// Of leaves, each in order and under its first key. None is empty.
+    parts: BTreeMap<u64, Vec<Entry>>,
     /// Of buckets, in no order.
     loose: Vec<Entry>,
 }
 
+/// A snapshot that is read part by part. Dropping it ends it.
+pub(crate) struct Reading {
+    snapshots: Arc<Snapshots>,
+    number: Moment,
+    /// What has not been read; `None` at the end.
+    rest: Option<Keys>,
+}
+
+impl Reading {
+    /// The number of entries that have been copied and not been read.
+    pub(crate) fn held(&self) -> usize {
+        self.snapshots.count(self.number, u64::MAX)
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if self.rest.is_some() {
+            drop(self.snapshots.end(self.number));
+        }
+    }
+}
+
 impl Snapshots {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
             clock: CachePadded::new(AtomicU64::new(0)),
             list: Mutex::new(List {
                 last: 0,
                 under_way: Vec::new(),
             }),
-        }
+        })
     }
 
     /// The moment for a thread that has locked all leaves that it is about to change.
@@ -106,6 +134,13 @@ impl Snapshots {
         });
         self.clock.store(number, Ordering::Release);
         number
+    }
+
+    /// Takes out what a snapshot has up to a key.
+    fn take(&self, number: Moment, up_to: u64) -> Taken {
+        let mut list = self.list.lock();
+        let one = (list.under_way.iter_mut()).find(|one| one.number == number);
+        one.map_or_else(Taken::default, |one| one.taken.take(up_to))
     }
 
     /// Ends a snapshot, and returns what it has.
@@ -131,15 +166,11 @@ impl Snapshots {
         }
     }
 
-    /// Whether a snapshot has as many entries up to a key as it wants.
-    fn has(&self, number: Moment, limit: usize, up_to: u64) -> bool {
+    /// The number of entries that a snapshot has up to a key, and of those in the same parts.
+    fn count(&self, number: Moment, up_to: u64) -> usize {
         let list = self.list.lock();
         let one = list.under_way.iter().find(|one| one.number == number);
-        one.is_some_and(|one| {
-            let parts = one.taken.parts.iter();
-            let behind = parts.filter(|part| part.first().is_some_and(|first| first.0 <= up_to));
-            behind.map(Vec::len).sum::<usize>() >= limit
-        })
+        one.map_or(0, |one| one.taken.count(up_to))
     }
 }
 
@@ -148,8 +179,8 @@ impl Taken {
         if is_leaf {
             let from = entries.partition_point(|entry| entry.0 < keys.first);
             let to = entries.partition_point(|entry| entry.0 <= keys.last);
-            if from < to {
-                self.parts.push(entries[from..to].to_vec());
+            if let Some(first) = entries[from..to.max(from)].first() {
+                self.parts.insert(first.0, entries[from..to].to_vec());
             }
         } else {
             let is_wanted = |entry: &&Entry| (keys.first..=keys.last).contains(&entry.0);
@@ -157,22 +188,41 @@ impl Taken {
         }
     }
 
+    fn count(&self, up_to: u64) -> usize {
+        let parts = self.parts.range(..=up_to).map(|(_, part)| part.len());
+        let loose = self.loose.iter().filter(|entry| entry.0 <= up_to);
+        parts.sum::<usize>() + loose.count()
+    }
+
+    /// Takes out the parts that begin up to a key, and what else there is up to it.
+    fn take(&mut self, up_to: u64) -> Self {
+        let mut parts = std::mem::take(&mut self.parts);
+        if let Some(behind) = up_to.checked_add(1) {
+            self.parts = parts.split_off(&behind);
+        }
+        let loose = self.loose.extract_if(.., |entry| entry.0 <= up_to);
+        Self {
+            loose: loose.collect(),
+            parts,
+        }
+    }
+
     /// Shows the first `limit` entries in order.
     fn show(mut self, direction: Direction, limit: usize, sink: &mut impl Sink) {
-        self.parts.sort_unstable_by_key(|part| part[0].0);
+        let mut parts: Vec<_> = self.parts.into_values().collect();
         if !self.loose.is_empty() {
-            let mut all = self.parts.concat();
+            let mut all = parts.concat();
             all.append(&mut self.loose);
             // Nearly in order already.
             all.sort_by_key(|entry| entry.0);
-            self.parts = vec![all];
+            parts = vec![all];
         }
         if direction == Direction::Descending {
-            self.parts.reverse();
-            self.parts.iter_mut().for_each(|part| part.reverse());
+            parts.reverse();
+            parts.iter_mut().for_each(|part| part.reverse());
         }
         let mut left = limit;
-        for part in self.parts {
+        for part in parts {
             let part = &part[..part.len().min(left)];
             left -= part.len();
             sink.take(part);
@@ -260,13 +310,58 @@ impl<const UNITS: usize> Words<UNITS> {
             let last = self.preserve_leaf_of(at, number);
             leaves += 1;
             let looks = is_limited && leaves.is_multiple_of(LEAVES_A_LOOK);
-            if last >= keys.last || looks && self.snapshots.has(number, limit, last) {
+            if last >= keys.last || looks && self.snapshots.count(number, last) >= limit {
                 break;
             }
             at = last + 1;
             between();
         }
         self.snapshots.end(number).show(direction, limit, sink);
+    }
+
+    /// Begins a snapshot that is read part by part. Values are words.
+    pub(in crate::aspen) fn begin_snapshot(&self, keys: Option<Keys>) -> Reading {
+        count(&self.counters.snapshots);
+        Reading {
+            snapshots: Arc::clone(&self.snapshots),
+            number: keys.map_or(0, |keys| self.snapshots.begin(keys)),
+            rest: keys,
+        }
+    }
+
+    /// Puts the next entries of a snapshot into `sink`: `wanted` at least, unless it ends. Returns
+    /// whether it goes on.
+    pub(in crate::aspen) fn read_snapshot(
+        &self,
+        reading: &mut Reading,
+        wanted: usize,
+        sink: &mut impl Sink,
+    ) -> bool {
+        assert!(
+            Arc::ptr_eq(&reading.snapshots, &self.snapshots),
+            "{NOT_BEGUN_HERE}"
+        );
+        let Some(keys) = reading.rest else {
+            return false;
+        };
+        let (number, mut at) = (reading.number, keys.first);
+        let last = loop {
+            let last = self.preserve_leaf_of(at, number);
+            // At least one, so that a reader who wants none comes to an end, too.
+            if last >= keys.last || self.snapshots.count(number, last) >= wanted.max(1) {
+                break last;
+            }
+            at = last + 1;
+        };
+        let taken = if last < keys.last {
+            reading.rest = Some(Keys::new(last + 1, keys.last));
+            self.snapshots.take(number, last)
+        } else {
+            reading.rest = None;
+            self.snapshots.end(number)
+        };
+        taken.show(Direction::Ascending, usize::MAX, sink);
+        reading.rest.is_some()
     }
 
     /// Preserves the leaf of a key for a snapshot. Returns the leaf's greatest key. Since a leaf is
