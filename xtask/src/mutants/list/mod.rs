@@ -12,6 +12,7 @@ mod group_snapshots;
 mod histories;
 mod index_art;
 mod index_aspen;
+mod index_aspen_snapshots;
 mod index_b_tree;
 mod index_ca_tree;
 mod index_common;
@@ -104,6 +105,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         histories::MUTANTS,
         index_art::MUTANTS,
         index_aspen::MUTANTS,
+        index_aspen_snapshots::MUTANTS,
         index_b_tree::MUTANTS,
         index_ca_tree::MUTANTS,
         index_common::MUTANTS,
