@@ -18,7 +18,7 @@ pub(super) const CHECKED: [&str; 5] = [
 ];
 
 /// The crates that must have tests in the simulator.
-pub(super) const SIMULATED: [&str; 1] = ["tremula-sync"];
+pub(super) const SIMULATED: [&str; 2] = ["tremula-sync", "tremula-lab"];
 
 /// Integration tests over many engines and types of keys that take minutes to optimise, and less
 /// than that to run as they are: they are built as [`unoptimised`] has it.

@@ -34,7 +34,8 @@ pub fn now() -> std::time::Instant {
 /// Threads.
 pub mod thread {
     pub use std::thread::{
-        Builder, JoinHandle, Thread, current, panicking, park, park_timeout, spawn, yield_now,
+        Builder, JoinHandle, Thread, current, panicking, park, park_timeout, sleep, spawn,
+        yield_now,
     };
 }
 

@@ -52,12 +52,15 @@ impl Simulation {
     ///
     /// Passes on a panic of `main`. Panics if the machine's shape is not valid, if every thread is
     /// blocked, or inside another simulation.
-    pub fn run<R: Send + 'static>(&self, main: impl FnOnce() -> R + Send + 'static) -> Outcome<R> {
+    pub fn run<R>(&self, main: impl FnOnce() -> R) -> Outcome<R> {
         if let Err(problem) = self.machine.check() {
             panic!("the machine cannot be: {problem}");
         }
         assert!(!current::has_run(), "simulations do not nest");
         let (body, packet) = threads::packed(main);
+        // SAFETY: this function returns only after the first thread has ended. If it panics before,
+        // the thread never goes on, and its stack is leaked.
+        let body = unsafe { threads::forever(body) };
         let mut state = Box::new(State::new(&self.machine, self.seed, self.blames));
         let main = state.add(0, Some("main".to_owned()), threads::coroutine(body));
         let state = Box::into_raw(state);

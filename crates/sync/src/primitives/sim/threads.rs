@@ -2,6 +2,7 @@
 
 use super::current::{self as running, picoseconds};
 use super::local;
+use super::machine::Picoseconds;
 use super::state::Id;
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
@@ -39,9 +40,9 @@ impl<R> Packet<R> {
 }
 
 /// The function as the body of a thread, and where its result will be.
-pub(super) fn packed<R: Send + 'static>(
-    work: impl FnOnce() -> R + Send + 'static,
-) -> (Box<dyn FnOnce()>, Arc<Packet<R>>) {
+pub(super) fn packed<'f, R: 'f>(
+    work: impl FnOnce() -> R + 'f,
+) -> (Box<dyn FnOnce() + 'f>, Arc<Packet<R>>) {
     let packet = Arc::new(Packet(Mutex::new(None)));
     let there = Arc::clone(&packet);
     let body = move || {
@@ -216,16 +217,36 @@ impl Builder {
     }
 }
 
+/// The closure, as if it lived forever.
+///
+/// # Safety
+///
+/// It has been called, and dropped, before what it borrows ends; or neither happens ever.
+pub(super) unsafe fn forever(body: Box<dyn FnOnce() + '_>) -> Box<dyn FnOnce()> {
+    // SAFETY: as the caller promises; only the lifetime changes.
+    unsafe { std::mem::transmute(body) }
+}
+
 fn spawn_virtual<R>(
     name: Option<String>,
     body: Box<dyn FnOnce()>,
     packet: Arc<Packet<R>>,
 ) -> JoinHandle<R> {
-    let id = running::with(|state| {
+    let start = running::with(|state| {
         state.work(state.machine.prices.wake);
-        let at = state.me().clock + state.machine.prices.wake_delay;
-        state.add(at, name.clone(), coroutine(body))
+        state.me().clock + state.machine.prices.wake_delay
     });
+    let start = start.expect("the caller is a virtual thread");
+    add_virtual(name, start, body, packet)
+}
+
+fn add_virtual<R>(
+    name: Option<String>,
+    start: Picoseconds,
+    body: Box<dyn FnOnce()>,
+    packet: Arc<Packet<R>>,
+) -> JoinHandle<R> {
+    let id = running::with(|state| state.add(start, name.clone(), coroutine(body)));
     let id = id.expect("the caller is a virtual thread");
     JoinHandle {
         thread: Thread(Which::Virtual(id, name)),
@@ -298,11 +319,12 @@ impl<R> fmt::Debug for JoinHandle<R> {
 }
 
 /// Runs `work` in `count` virtual threads, with the number of each, beside `drive` in the calling
-/// thread; returns what they returned, in the order of their numbers.
+/// thread; returns what they returned, in the order of their numbers. The threads begin at the same
+/// time, as from a barrier.
 ///
 /// # Panics
 ///
-/// Passes on the first panic of a thread, after all have ended.
+/// Passes on the first panic of a thread, after all have ended. Panics outside of a simulation.
 pub fn scoped<R: Send>(
     count: usize,
     work: impl Fn(usize) -> R + Sync,
@@ -310,9 +332,14 @@ pub fn scoped<R: Send>(
 ) -> Vec<R> {
     let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let (work, places) = (&work, &results);
+    let start = running::with(|state| {
+        state.work(state.machine.prices.wake);
+        state.me().clock + state.machine.prices.wake_delay
+    });
+    let start = start.expect("the caller is a virtual thread");
     let handles: Vec<JoinHandle<()>> = (0..count)
         .map(|number| {
-            let body: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+            let (body, packet) = packed(move || {
                 let result = work(number);
                 *places[number]
                     .lock()
@@ -320,8 +347,8 @@ pub fn scoped<R: Send>(
             });
             // SAFETY: every thread is joined below before this function returns or unwinds, so what
             // the closure borrows outlives it. Only the lifetime changes.
-            let body: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(body) };
-            spawn(body)
+            let body = unsafe { forever(body) };
+            add_virtual(None, start, body, packet)
         })
         .collect();
     let driven = catch_unwind(AssertUnwindSafe(drive));
