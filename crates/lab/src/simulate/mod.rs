@@ -7,12 +7,14 @@
 mod blame;
 #[cfg(not(sim))]
 mod build;
+mod calibrate;
 pub mod profile;
 #[cfg(sim)]
 mod run;
 
 #[cfg(not(sim))]
 pub(crate) use build::start;
+pub(crate) use calibrate::profile as calibrated;
 pub use profile::Profile;
 #[cfg(sim)]
 pub(crate) use run::{on, simulated, take_blame};

@@ -91,7 +91,7 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// There is none, or it is not valid.
+    /// No profile has this name, or the file is not valid.
     pub fn find(name: &str) -> Result<Self, LabError> {
         if let Some((_, text)) = PROFILES.iter().find(|(known, _)| *known == name) {
             return Self::parse(name, text);
