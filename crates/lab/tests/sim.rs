@@ -76,7 +76,7 @@ fn what_cannot_be_is_refused_by_name() {
         (["signals", "--cores=1"], "'signals'"),
         (["ordered_mix", "--machine=abacus"], "'abacus'"),
         (["ordered_mix", "--cores=0"], "'0'"),
-        (["ordered_mix", "--mixes=update51"], "'update51'"),
+        (["ordered_mix", "--mixes=update51"], "update51"),
     ] {
         let (success, _, error) = simulate(&arguments, &json);
         assert!(!success && error.contains(named), "{arguments:?}: {error}");
