@@ -1,5 +1,6 @@
-//! The ways in which the same code is built: as it ships, under a model checker, under a
-//! sanitizer. Each has a build directory of its own, so that none throws away another's cache.
+//! The ways in which the same code is built: as it ships, under a model checker, in the simulator,
+//! under a sanitizer. Each has a build directory of its own, so that none throws away another's
+//! cache.
 
 use crate::job::Job;
 use std::path::Path;
@@ -13,6 +14,8 @@ pub(crate) enum Flavour {
     Loom,
     /// Under shuttle: random schedules of larger tests.
     Shuttle,
+    /// In the simulator: virtual cores in virtual time.
+    Sim,
     /// Under ThreadSanitizer: data races in what really runs.
     Tsan,
     /// Under AddressSanitizer: use after free, overflows, leaks.
@@ -37,6 +40,7 @@ impl Flavour {
             Self::Plain => "plain",
             Self::Loom => "loom",
             Self::Shuttle => "shuttle",
+            Self::Sim => "sim",
             Self::Tsan => "tsan",
             Self::Asan => "asan",
             Self::Fuzz => "fuzz",
@@ -48,6 +52,7 @@ impl Flavour {
             Self::Plain => "",
             Self::Loom => "--cfg loom",
             Self::Shuttle => "--cfg shuttle",
+            Self::Sim => "--cfg sim",
             Self::Tsan => {
                 "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tremula_tsan"
             }
@@ -96,7 +101,7 @@ impl Flavour {
                     format!("suppressions={}", suppressions.display()),
                 )
             }
-            Self::Plain | Self::Shuttle | Self::Asan | Self::Fuzz => job,
+            Self::Plain | Self::Shuttle | Self::Sim | Self::Asan | Self::Fuzz => job,
         }
     }
 }

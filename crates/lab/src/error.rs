@@ -176,6 +176,28 @@ pub enum LabError {
         /// What was found.
         fault: String,
     },
+    /// The profile of a machine cannot be used.
+    #[error("machine '{name}': {problem}")]
+    Profile {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An experiment uses real threads or clocks, so it cannot be simulated.
+    #[error("'{experiment}' cannot be simulated; these can: {known}")]
+    NotSimulated {
+        /// The experiment's name.
+        experiment: &'static str,
+        /// The names of those that can be.
+        known: String,
+    },
+    /// The lab that simulates has to be built, but the present folder is not in its sources.
+    #[error("'simulate' builds a lab of its own: start it in a folder of Tremula's sources")]
+    NoSources,
+    /// The lab that simulates could not be built.
+    #[error("the lab that simulates could not be built; cargo said why")]
+    Build,
     /// A live view was asked for, but standard output is no terminal.
     #[error(
         "standard output is no terminal to show a view on; 'tremula-lab run' takes the same flags"

@@ -28,6 +28,7 @@ pub mod results;
 mod rivals;
 mod rounds;
 mod settings;
+pub mod simulate;
 pub mod statistics;
 mod suite;
 mod top;

@@ -4,14 +4,21 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-#[cfg(not(feature = "system-allocator"))]
+#[cfg(not(any(feature = "system-allocator", sim)))]
 use mimalloc::MiMalloc as Allocator;
-#[cfg(feature = "system-allocator")]
+#[cfg(all(feature = "system-allocator", not(sim)))]
 use std::alloc::System as Allocator;
 use std::process::ExitCode;
 use tremula_lab::cli::{self, LabArgs};
+#[cfg(not(sim))]
 use tremula_sync::counting_allocator::CountingAllocator;
 
+/// The lab that simulates has the same objects on the same cache lines in each run.
+#[cfg(sim)]
+#[global_allocator]
+static ALLOCATOR: tremula_sync::sim::Allocator = tremula_sync::sim::Allocator;
+
+#[cfg(not(sim))]
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<Allocator> = CountingAllocator::new(Allocator);
 

@@ -10,10 +10,9 @@ use std::{
     collections::BTreeMap,
     rc::Rc,
     sync::{
-        Arc, Barrier,
+        Arc,
         atomic::{AtomicU8, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 use tremula_shard::topology::{self, Cpu};
@@ -231,8 +230,8 @@ pub fn together_sliced<R: Send>(
         let _shown = Shown::of(done);
         stage.0.store(COUNTING, Ordering::Relaxed);
         for _ in 0..slices {
-            let (begun, before) = (Instant::now(), done.sum());
-            thread::sleep(slice);
+            let (begun, before) = (tremula_sync::now(), done.sum());
+            tremula_sync::thread::sleep(slice);
             watch(Slice {
                 operations: done.sum() - before,
                 elapsed: begun.elapsed(),
@@ -268,9 +267,9 @@ impl Stage {
     /// Waits for the time of a measurement, and moves through its stages.
     pub(crate) fn pass(&self, span: Span) {
         // Relaxed: both stores publish no data; see `Lap::done`, which reads the stage.
-        thread::sleep(span.warm_up);
+        tremula_sync::thread::sleep(span.warm_up);
         self.0.store(COUNTING, Ordering::Relaxed);
-        thread::sleep(span.counted);
+        tremula_sync::thread::sleep(span.counted);
         self.0.store(OVER, Ordering::Relaxed);
     }
 }
@@ -292,7 +291,7 @@ impl<'a> Lap<'a> {
         Self {
             stage,
             counts: false,
-            begun: Instant::now(),
+            begun: tremula_sync::now(),
             operations: 0,
             all: 0,
             shown: None,
@@ -320,7 +319,7 @@ impl<'a> Lap<'a> {
         let stage = self.stage.0.load(Ordering::Relaxed);
         if stage == COUNTING && !self.counts {
             self.counts = true;
-            self.begun = Instant::now();
+            self.begun = tremula_sync::now();
             self.operations = 0;
         }
         stage != OVER
@@ -338,35 +337,29 @@ impl<'a> Lap<'a> {
     }
 }
 
-/// Runs `work` in `threads` threads; this thread calls `drive` as soon as they have started.
-fn start<R: Send>(
+/// Runs `work` in threads that start together on a barrier, and `drive` in this thread meanwhile.
+/// Returns what they returned, in order.
+#[cfg(not(sim))]
+fn side_by_side<R: Send>(
     threads: usize,
-    drive: impl FnOnce(&Stage, &Arc<Progress>),
-    work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
-) -> Timed<R> {
-    let barrier = Barrier::new(threads + 1);
-    let stage = Stage::new();
+    work: impl Fn(usize) -> R + Sync,
+    drive: impl FnOnce(),
+) -> Vec<R> {
+    let barrier = std::sync::Barrier::new(threads + 1);
     let places = Places::of_workers();
-    let progress = Arc::new(Progress::of(threads));
-    let (barrier, stage, work) = (&barrier, &stage, &work);
-    let (places, progress) = (&places, &progress);
-    let done: Vec<_> = thread::scope(|scope| {
+    let (barrier, places, work) = (&barrier, &places, &work);
+    std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || {
                     places.take(thread);
                     barrier.wait();
-                    let mut lap = Lap::shown_at(stage, progress.of_thread(thread));
-                    let result = work(thread, &mut lap);
-                    let (begun, operations) = lap.end();
-                    (begun, Instant::now(), operations, result)
+                    work(thread)
                 })
             })
             .collect();
         barrier.wait();
-        let ending = Ending(stage);
-        drive(stage, progress);
-        drop(ending);
+        drive();
         workers
             .into_iter()
             .map(|worker| {
@@ -375,6 +368,30 @@ fn start<R: Send>(
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             })
             .collect()
+    })
+}
+
+/// In a simulation, the threads are virtual.
+#[cfg(sim)]
+use tremula_sync::sim::scoped as side_by_side;
+
+/// Runs `work` in `threads` threads; this thread calls `drive` as soon as they have started.
+fn start<R: Send>(
+    threads: usize,
+    drive: impl FnOnce(&Stage, &Arc<Progress>),
+    work: impl Fn(usize, &mut Lap<'_>) -> R + Sync,
+) -> Timed<R> {
+    let stage = Stage::new();
+    let progress = Arc::new(Progress::of(threads));
+    let one = |thread: usize| {
+        let mut lap = Lap::shown_at(&stage, progress.of_thread(thread));
+        let result = work(thread, &mut lap);
+        let (begun, operations) = lap.end();
+        (begun, tremula_sync::now(), operations, result)
+    };
+    let done = side_by_side(threads, one, || {
+        let _ending = Ending(&stage);
+        drive(&stage, &progress);
     });
     let first = done.iter().map(|(begun, ..)| *begun).min();
     let last = done.iter().map(|(_, end, ..)| *end).max();
@@ -419,7 +436,7 @@ mod tests {
         let timed = together(4, |thread| {
             there.fetch_add(1, Ordering::SeqCst);
             while there.load(Ordering::SeqCst) < 4 {
-                thread::yield_now();
+                std::thread::yield_now();
             }
             thread
         });
@@ -443,10 +460,10 @@ mod tests {
             warm_up: Duration::from_millis(5),
             counted: Duration::from_millis(5),
         };
-        let begun = Instant::now();
+        let begun = tremula_sync::now();
         let timed = together_for(2, span, |_, lap| {
             while lap.done(1) {
-                thread::yield_now();
+                std::thread::yield_now();
             }
         });
         assert!(begun.elapsed() >= span.warm_up + span.counted);
@@ -478,7 +495,7 @@ mod tests {
                 let mut strides = 1;
                 while lap.done(7) {
                     strides += 1;
-                    thread::yield_now();
+                    std::thread::yield_now();
                 }
                 strides * 7
             },

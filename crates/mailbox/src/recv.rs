@@ -291,7 +291,7 @@ impl<T> Mailbox<T> {
             if signals.any_finding() {
                 return true;
             }
-            std::hint::spin_loop();
+            tremula_sync::spin_loop();
         }
         for _ in 0..self.yield_budget.yields() {
             if deadline.is_some_and(|deadline| deadline.saturating_duration_since(now()) <= NEAR) {

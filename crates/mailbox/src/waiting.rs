@@ -41,7 +41,7 @@ impl BatchDelay {
     #[inline]
     pub(crate) fn wait(&self) {
         for _ in 0..self.pauses {
-            std::hint::spin_loop();
+            tremula_sync::spin_loop();
         }
     }
 

@@ -17,8 +17,10 @@
 /// ```
 #[derive(Debug, Default)]
 pub struct Backoff {
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(loom, shuttle, sim)))]
     steps: crossbeam_utils::Backoff,
+    #[cfg(sim)]
+    steps: std::cell::Cell<u32>,
 }
 
 impl Backoff {
@@ -32,7 +34,23 @@ impl Backoff {
     pub fn wait(&self) {
         #[cfg(any(loom, shuttle))]
         crate::thread::yield_now();
-        #[cfg(not(any(loom, shuttle)))]
+        #[cfg(not(any(loom, shuttle, sim)))]
         self.steps.snooze();
+        #[cfg(sim)]
+        self.snooze();
+    }
+
+    /// What `crossbeam_utils::Backoff::snooze` does, in virtual time.
+    #[cfg(sim)]
+    fn snooze(&self) {
+        /// From this step on, a wait yields the core.
+        const SPINNING_STEPS: u32 = 6;
+        let step = self.steps.get();
+        if step <= SPINNING_STEPS {
+            (0..1 << step).for_each(|_| crate::spin_loop());
+            self.steps.set(step + 1);
+        } else {
+            crate::thread::yield_now();
+        }
     }
 }

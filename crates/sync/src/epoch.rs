@@ -15,7 +15,7 @@
 //! guard.defer(move || drop(unlinked)); // once everyone pinned now has unpinned
 //! ```
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, sim)))]
 pub use crossbeam_epoch::{Guard, pin};
 
 #[cfg(any(loom, shuttle))]
@@ -23,6 +23,27 @@ pub use stand_in::{Guard, pin};
 
 #[cfg(any(loom, shuttle))]
 pub(crate) use stand_in::{collect, forget};
+
+#[cfg(sim)]
+pub use of_the_run::{Guard, pin};
+
+/// In a simulation, one collector of ours for each run: nothing is left over for the next.
+#[cfg(sim)]
+mod of_the_run {
+    use crate::LazyLock;
+    pub use crate::reclaim::CollectedGuard as Guard;
+    use crate::reclaim::Collector;
+
+    /// Pins the current thread.
+    #[must_use]
+    pub fn pin() -> Guard {
+        /// For threads outside of a simulation.
+        static OUTSIDE: LazyLock<Collector> = LazyLock::new(Collector::new);
+        crate::sim::of_the_run(Collector::new)
+            .unwrap_or_else(|| &OUTSIDE)
+            .pin()
+    }
+}
 
 #[cfg(any(loom, shuttle))]
 mod stand_in {

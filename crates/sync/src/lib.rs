@@ -18,8 +18,11 @@ mod waiter;
 
 pub use backoff::Backoff;
 pub use crossbeam_utils::CachePadded;
+#[cfg(sim)]
+pub use primitives::sim;
 pub use primitives::{
-    Arc, LazyLock, Mutex, MutexGuard, RwLock, atomic, cell, thread, thread_index, thread_local,
+    Arc, LazyLock, Mutex, MutexGuard, RwLock, atomic, cell, now, spin_loop, thread, thread_index,
+    thread_local,
 };
 pub use short_lock::{ShortLock, ShortLockGuard, Wait};
 pub use statistics_lock::{LockDomain, ReadGuard, StatisticsConfig, StatisticsLock, WriteGuard};

@@ -119,7 +119,7 @@ mod spinning {
                     // The first looks of a wait have longer and longer pauses between them: a short
                     // wait is over soon, and each look takes the cache line from the holder.
                     for _ in 0..pauses {
-                        std::hint::spin_loop();
+                        crate::spin_loop();
                     }
                     looks += pauses;
                     if turns == 0 {

@@ -8,6 +8,9 @@
 //! once; and what threads that read a disk pass to each other before anything is shared. All other
 //! code takes its primitives from the root of this crate.
 
+/// In a simulation all threads run on one thread of the system, so these are a virtual thread's.
+#[cfg(sim)]
+pub use crate::sim::thread_local;
 pub use std::sync::Arc;
 pub use std::sync::Barrier;
 pub use std::sync::Mutex;
@@ -16,4 +19,5 @@ pub use std::sync::Weak;
 pub use std::sync::atomic;
 pub use std::sync::mpsc;
 pub use std::thread;
+#[cfg(not(sim))]
 pub use std::thread_local;

@@ -84,7 +84,7 @@ pub fn park(deadline: Option<Instant>) {
     match deadline {
         None => thread::park(),
         Some(deadline) => {
-            thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+            thread::park_timeout(deadline.saturating_duration_since(crate::now()));
         }
     }
     #[cfg(any(loom, shuttle))]

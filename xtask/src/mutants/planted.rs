@@ -96,7 +96,7 @@ impl Tree {
         let job = match checker.flavour {
             Flavour::Loom | Flavour::Shuttle => job.arg("--nocapture"),
             Flavour::Tsan | Flavour::Asan => job.arg("--test-threads=1"),
-            Flavour::Plain | Flavour::Fuzz => job,
+            Flavour::Plain | Flavour::Sim | Flavour::Fuzz => job,
         };
         let job = job.limit(LIMIT);
         Ok(judge(&job.run()?))

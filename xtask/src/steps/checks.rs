@@ -1,7 +1,7 @@
 //! The steps that run no test: they read the sources.
 
 use super::report::Report;
-use super::tests::{CHECKED, targets};
+use super::tests::{CHECKED, SIMULATED, targets};
 use crate::flavour::Flavour;
 use crate::tidy as house_rules;
 use crate::workspace::Workspace;
@@ -30,9 +30,13 @@ pub(super) fn clippy(workspace: &Workspace, report: &mut Report) {
             .arg("--all-targets")
             .args(strict),
     );
-    for flavour in [Flavour::Loom, Flavour::Shuttle] {
+    for flavour in [Flavour::Loom, Flavour::Shuttle, Flavour::Sim] {
         let target = workspace.target.join(flavour.name());
-        let chosen = targets(workspace, flavour.name(), &CHECKED, report);
+        let required = match flavour {
+            Flavour::Sim => &SIMULATED[..],
+            _ => &CHECKED[..],
+        };
+        let chosen = targets(workspace, flavour.name(), required, report);
         if chosen.is_empty() {
             continue;
         }

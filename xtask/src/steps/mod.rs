@@ -46,7 +46,7 @@ const TOOLS: &str = "tools";
 
 /// Every step after the one that provides the tools, in order: what is quick and what fails
 /// most often come first.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     Step {
         name: "fmt",
         about: "formatting, as rustfmt has it",
@@ -116,6 +116,13 @@ const STEPS: [Step; 15] = [
         tools: &[],
         is_deep: false,
         run: tests::shuttle,
+    },
+    Step {
+        name: "sim",
+        about: "the simulator of many cores: the same bytes twice, time that adds up, known curves",
+        tools: &[],
+        is_deep: false,
+        run: tests::sim,
     },
     Step {
         name: "tsan",

@@ -17,6 +17,9 @@ pub(super) const CHECKED: [&str; 5] = [
     "tremula-log",
 ];
 
+/// The crates that must have tests in the simulator.
+pub(super) const SIMULATED: [&str; 2] = ["tremula-sync", "tremula-lab"];
+
 /// Integration tests over many engines and types of keys that take minutes to optimise, and less
 /// than that to run as they are: they are built as [`unoptimised`] has it.
 const QUICK: [&str; 25] = [
@@ -123,6 +126,7 @@ fn steps_of(test: &str) -> &'static [&'static str] {
     match test {
         "loom" => &["loom"],
         "shuttle" => &["shuttle"],
+        "sim" => &["sim"],
         "stress" => &["integration", "tsan", "asan"],
         // Whatever it finds without the sanitizer, it finds with it.
         HOSTILE => &["asan"],
@@ -220,6 +224,17 @@ pub(super) fn loom(workspace: &Workspace, report: &mut Report) {
 
 pub(super) fn shuttle(workspace: &Workspace, report: &mut Report) {
     explore(Flavour::Shuttle, ("tests", "schedules"), workspace, report);
+}
+
+pub(super) fn sim(workspace: &Workspace, report: &mut Report) {
+    run_targets(
+        Flavour::Sim.name(),
+        Flavour::Sim,
+        &SIMULATED,
+        &[],
+        workspace,
+        report,
+    );
 }
 
 /// Runs a model checker's tests; only models that say that they completed count.
@@ -353,7 +368,7 @@ mod unit_tests {
     #[test]
     fn each_test_belongs_to_its_step() {
         let workspace = workspace(&[
-            ("tremula-sync", &["loom", "stress", "locks"]),
+            ("tremula-sync", &["loom", "sim", "stress", "locks"]),
             ("tremula-index", &["loom", "model", "hostile"]),
             ("tremula-lab", &["results"]),
             ("tremula-cli", &["e2e_server", "cli"]),
@@ -366,6 +381,7 @@ mod unit_tests {
             of("loom"),
             [("tremula-sync", "loom"), ("tremula-index", "loom")]
         );
+        assert_eq!(of("sim"), [("tremula-sync", "sim")]);
         assert_eq!(of("tsan"), [("tremula-sync", "stress")]);
         assert_eq!(
             of("asan"),

@@ -11,6 +11,7 @@ mod list;
 mod report;
 mod run;
 mod shared;
+mod simulate;
 mod weigh;
 
 use crate::{LabError, histories, top};
@@ -36,6 +37,10 @@ enum LabCommand {
     Top(run::RunArgs),
     /// Run every experiment, one after the other, and show a table of each.
     All(all::AllArgs),
+    /// Measure what this machine's caches, locks and threads cost, as a profile for `simulate`.
+    Calibrate,
+    /// Run an experiment on virtual cores, in virtual time, on a machine that a profile describes.
+    Simulate(simulate::SimulateArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
     Best(best::BestArgs),
     /// Show files of results as a page: charts, tables, and what the originals found.
@@ -70,6 +75,8 @@ pub fn run(arguments: LabArgs) -> ExitCode {
             top::needs_a_terminal().and_then(|()| run::run(arguments, Show::Everything))
         }
         LabCommand::All(arguments) => all::run(arguments),
+        LabCommand::Calibrate => print(&crate::simulate::calibrated()),
+        LabCommand::Simulate(arguments) => simulate::run(&arguments),
         LabCommand::Best(arguments) => best::run(&arguments),
         LabCommand::Report(arguments) => report::run(arguments),
         LabCommand::Compare(arguments) => match compare::run(&arguments) {

@@ -13,11 +13,9 @@ use crate::{
     measure::{Lap, Sample, together_for},
     workload::{CounterJob, CounterMix},
 };
-use std::{
-    hint::black_box,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::hint::black_box;
 use tremula_sync::StripedCounter;
+use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_table::{Table, Term};
 
 /// A counter of this process.

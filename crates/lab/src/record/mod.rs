@@ -5,7 +5,12 @@ mod file;
 pub use crate::measure::Moment;
 pub use file::{RecordFile, read};
 
-use crate::{Settings, gauge::QUIET, measure::median};
+use crate::{
+    Settings,
+    gauge::QUIET,
+    measure::median,
+    simulate::{self, Profile},
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, thread};
 
@@ -59,8 +64,16 @@ pub struct Record {
     /// `None` in records of labs that left such contestants out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Whether it is of virtual cores, on the machine that `made_by` names.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub simulated: bool,
     /// What produced the record.
     pub made_by: MadeBy,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Record {
@@ -196,6 +209,16 @@ pub struct Configuration {
 }
 
 impl Machine {
+    /// The machine that this profile describes.
+    #[must_use]
+    pub fn simulated(profile: &Profile) -> Self {
+        Self {
+            cpu: profile.name.clone(),
+            cores: profile.all_threads(),
+            kernel: "simulated".to_owned(),
+        }
+    }
+
     /// The machine that this process runs on.
     #[must_use]
     pub fn this_one() -> Self {
@@ -231,7 +254,7 @@ impl MadeBy {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: option_env!("TREMULA_LAB_COMMIT").map(str::to_owned),
-            machine: Machine::this_one(),
+            machine: simulate::profile().map_or_else(Machine::this_one, Machine::simulated),
             configuration: Configuration {
                 engine_version,
                 engines,
@@ -309,6 +332,7 @@ pub(crate) mod tests {
             figures: BTreeMap::new(),
             series: Vec::new(),
             error: None,
+            simulated: false,
             made_by: MadeBy::this_lab(
                 true,
                 &Settings::default(),

@@ -12,6 +12,7 @@ use crate::{
     plan::{Group, Plan},
     random::{Purpose, generator},
     record::{MadeBy, Record},
+    simulate,
     workload::Job,
 };
 use rand::seq::SliceRandom;
@@ -79,6 +80,10 @@ pub fn run(
     contestants: &mut [Contestant],
     watch: &mut dyn Watch,
 ) -> Result<Vec<Record>, LabError> {
+    if simulate::profile().is_some() {
+        // Virtual time does not pass while others have the machine.
+        return run_gauged(plan, contestants, watch, &mut || 1.0);
+    }
     let mut gauge = Gauge::of_this_machine();
     run_gauged(plan, contestants, watch, &mut || gauge.read())
 }
@@ -124,7 +129,11 @@ fn run_gauged(
     watch.begins(groups.iter().map(measurements).sum::<usize>() as u64);
     let mut records = Vec::new();
     for turns in groups {
-        let begun = (seconds_since_1970(), load_average());
+        let begun = match simulate::profile() {
+            // Two simulations with the same seed have the same records.
+            Some(_) => (None, None),
+            None => (Some(seconds_since_1970()), load_average()),
+        };
         let measured = measure(plan, &turns, contestants, watch, share)?;
         let finished = summarize(turns.blank, measured, begun);
         watch.finished(&finished)?;
@@ -212,7 +221,9 @@ fn measure(
                 if watch.interrupted() {
                     return Err(LabError::Interrupted);
                 }
-                believe(name, cases, contestants[place].measure(job), watch)
+                let contestant = &mut contestants[place];
+                let samples = simulate::simulated(settings.seed, || contestant.measure(job));
+                believe(name, cases, samples, watch)
             })?;
             let column = taking_part.iter().position(|other| *other == place);
             let of_cases = results.chunks_mut(taking_part.len());
@@ -372,6 +383,7 @@ fn blank(
                 figures: BTreeMap::new(),
                 series: Vec::new(),
                 error: fault.clone(),
+                simulated: simulate::profile().is_some(),
                 made_by,
             };
             record.made_by.configuration_hash = Some(record.hash_configuration());
@@ -385,12 +397,12 @@ fn blank(
 fn summarize(
     mut records: Vec<Record>,
     measured: Measured,
-    (started, load_before): (u64, Option<f64>),
+    (started, load_before): (Option<u64>, Option<f64>),
 ) -> Vec<Record> {
     let load_average = load_before.zip(load_average());
     let group_records = Some(records.len());
     for (record, results) in records.iter_mut().zip(measured.results) {
-        record.made_by.started = Some(started);
+        record.made_by.started = started;
         record.made_by.load_average = load_average.map(|(before, after)| [before, after]);
         record.made_by.group_records = group_records;
         record.key_bytes = measured.key_bytes;

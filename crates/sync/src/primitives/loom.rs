@@ -22,6 +22,14 @@ pub mod cell {
     pub use loom::cell::{ConstPtr, MutPtr, UnsafeCell};
 }
 
+pub use std::hint::spin_loop;
+
+/// The present time, which is the real one.
+#[must_use]
+pub fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
 /// Threads.
 pub mod thread {
     // `panicking` is std's, because all threads of a model run on one system thread.

@@ -6,6 +6,7 @@ use parking_lot::lock_api::RawRwLock as _;
 pub use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+pub use std::hint::spin_loop;
 #[cfg(not(tremula_tsan))]
 pub use std::sync::Arc;
 pub use std::thread_local;
@@ -23,10 +24,18 @@ pub mod cell {
     pub use crate::primitives::plain_cell::{ConstPtr, MutPtr, UnsafeCell};
 }
 
+/// The present time.
+#[inline]
+#[must_use]
+pub fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
 /// Threads.
 pub mod thread {
     pub use std::thread::{
-        Builder, JoinHandle, Thread, current, panicking, park, park_timeout, spawn, yield_now,
+        Builder, JoinHandle, Thread, current, panicking, park, park_timeout, sleep, spawn,
+        yield_now,
     };
 }
 

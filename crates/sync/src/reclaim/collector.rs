@@ -13,6 +13,18 @@ use std::ptr;
 /// The records of all threads of the process.
 static REGISTRY: Registry<Own> = Registry::new();
 
+#[cfg(not(sim))]
+#[inline]
+fn registry() -> &'static Registry<Own> {
+    &REGISTRY
+}
+
+/// In a simulation, the records of all threads of the run.
+#[cfg(sim)]
+fn registry() -> &'static Registry<Own> {
+    crate::sim::of_the_run(Registry::new).unwrap_or(&REGISTRY)
+}
+
 /// The name of the next collector.
 static NAMES: AtomicU64 = AtomicU64::new(1);
 
@@ -83,7 +95,11 @@ impl Default for Own {
     fn default() -> Self {
         // Relaxed: the seeds only have to differ.
         static SEEDS: AtomicU64 = AtomicU64::new(1);
-        let seed = SEEDS.fetch_add(1, Ordering::Relaxed) as u32;
+        let seed = match cfg!(sim) {
+            // The same in each run.
+            true => crate::thread_index() as u64 + 1,
+            false => SEEDS.fetch_add(1, Ordering::Relaxed),
+        } as u32;
         Self {
             free: Cell::new(ALL_FREE),
             sharing: Cell::new(0),
@@ -188,7 +204,7 @@ impl Thread {
         // If the destructor has already run, none will run later: the last guard gives the record
         // back.
         let ending = AT_END.try_with(|_| ()).is_err();
-        let record = REGISTRY.take();
+        let record = registry().take();
         RECORD.set(record);
         let thread = Self(record);
         thread.ending.set(ending);
@@ -215,7 +231,7 @@ impl Thread {
             if garbage == 0 {
                 break;
             }
-            let advanced = epochs.advance(&REGISTRY);
+            let advanced = epochs.advance(registry());
             let most = LEAST_A_TURN.max(garbage / PART_A_TURN);
             if epochs.free_ripe(most) == most {
                 // More garbage is ripe: the thread's next operation continues.
@@ -321,7 +337,7 @@ impl Guard<'_> {
     /// reach it. Checks all threads until it finds one inside: O(threads).
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        self.epochs.is_alone(&REGISTRY, self.thread.0, self.pin)
+        self.epochs.is_alone(registry(), self.thread.0, self.pin)
     }
 }
 

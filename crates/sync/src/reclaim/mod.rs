@@ -42,6 +42,10 @@ mod collector;
 #[cfg(not(any(loom, shuttle)))]
 pub use collector::{Collector, Guard, turn_next};
 
+/// A guard of a collector that lives on.
+#[cfg(sim)]
+pub type CollectedGuard = Guard<'static>;
+
 #[cfg(any(loom, shuttle))]
 mod stand_in;
 #[cfg(any(loom, shuttle))]

@@ -35,6 +35,7 @@ mod server_feeds;
 mod server_transport;
 mod server_watch;
 mod shard;
+mod sim;
 mod store;
 mod store_copies;
 mod store_expiry;
@@ -128,6 +129,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         server_transport::MUTANTS,
         server_watch::MUTANTS,
         shard::MUTANTS,
+        sim::MUTANTS,
         store::MUTANTS,
         store_copies::MUTANTS,
         store_expiry::MUTANTS,

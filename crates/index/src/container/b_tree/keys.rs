@@ -295,8 +295,31 @@ impl<K: Ord, H: KeyHead<K>> Row<'_, K, H> {
         if is_there { Ok(at) } else { Err(at) }
     }
 
-    #[inline]
+    #[cfg(sim)]
     fn rank(&self, key: impl Probe<K, H>, or_equal: bool) -> usize {
+        let at = self.rank_unpriced(key, or_equal);
+        // A search reads a middle entry first, and ends beside the one that it finds.
+        for place in [
+            self.keys.len() / 2,
+            at.min(self.keys.len().saturating_sub(1)),
+        ] {
+            if const { size_of::<H::Word>() == 0 } {
+                tremula_sync::sim::touch(&raw const self.keys[place..], 1, false);
+            } else {
+                tremula_sync::sim::touch(&raw const self.words[place..], 1, false);
+            }
+        }
+        at
+    }
+
+    #[cfg(not(sim))]
+    #[inline(always)]
+    fn rank(&self, key: impl Probe<K, H>, or_equal: bool) -> usize {
+        self.rank_unpriced(key, or_equal)
+    }
+
+    #[inline]
+    fn rank_unpriced(&self, key: impl Probe<K, H>, or_equal: bool) -> usize {
         if const { size_of::<H::Word>() == 0 } {
             return rank(self.keys, |other| key.compare_with(other), or_equal);
         }

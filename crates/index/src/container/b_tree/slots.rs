@@ -46,6 +46,8 @@ impl<T, const N: usize> Slots<T, N> {
     #[inline]
     pub(super) unsafe fn insert(&mut self, len: usize, at: usize, value: T) {
         assert!(at <= len && len < N);
+        #[cfg(sim)]
+        tremula_sync::sim::touch(&raw const self.0[at], (len + 1 - at) * size_of::<T>(), true);
         let slots = self.0.as_mut_ptr();
         // SAFETY: `at + 1 + (len - at) <= N`, so both ranges lie within the array.
         unsafe {
@@ -67,6 +69,8 @@ impl<T, const N: usize> Slots<T, N> {
     #[inline]
     pub(super) unsafe fn remove(&mut self, len: usize, at: usize) -> T {
         assert!(at < len && len <= N);
+        #[cfg(sim)]
+        tremula_sync::sim::touch(&raw const self.0[at], (len - at) * size_of::<T>(), true);
         let slots = self.0.as_mut_ptr();
         // SAFETY: slot `at` is initialized. Both ranges lie within the first `len` slots, and after
         // the copy the last of them is not in use.

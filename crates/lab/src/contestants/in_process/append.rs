@@ -6,7 +6,6 @@ use crate::{
     measure::{Sample, together},
     workload::{self, AppendJob},
 };
-use std::time::Instant;
 
 /// The names under which engines count operations that had to restart.
 const BEGUN_AGAIN: [&str; 3] = ["restarts", "aborts", "retries"];
@@ -35,13 +34,14 @@ impl Task<u64> for &AppendJob {
 
 /// Each thread inserts its share of keys, which are readings of the clock.
 fn append<S: Subject<u64>>(table: &S, count: u64, threads: usize) -> Sample {
-    let beginning = Instant::now();
+    let beginning = tremula_sync::now();
     let timed = together(threads, |thread| {
         let part = workload::part(count, thread, threads);
         let mut last = 0;
         for _ in part {
             // The clock may show the same time twice.
-            let now = u64::try_from(beginning.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let now =
+                u64::try_from((tremula_sync::now() - beginning).as_nanos()).unwrap_or(u64::MAX);
             last = now.max(last + 1);
             let key = stamped(last, thread);
             table.insert(&key, u64::value_of(key));

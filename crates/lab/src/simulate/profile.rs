@@ -1,0 +1,197 @@
+//! The profiles of machines: their shape and their prices, each with its source.
+
+use crate::LabError;
+use serde::Deserialize;
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// The profiles that the lab has, by name.
+pub const PROFILES: [(&str, &str); 3] = [
+    (
+        "two_sockets_of_16",
+        include_str!("../../machines/two_sockets_of_16.toml"),
+    ),
+    (
+        "four_sockets_of_16",
+        include_str!("../../machines/four_sockets_of_16.toml"),
+    ),
+    (
+        "one_socket_of_96",
+        include_str!("../../machines/one_socket_of_96.toml"),
+    ),
+];
+
+/// A machine as its file describes it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name: that of the file.
+    #[serde(skip)]
+    pub name: String,
+    /// What machine it is, in a line.
+    pub about: String,
+    /// How many sockets.
+    pub sockets: usize,
+    /// How many clusters in a socket.
+    pub clusters: usize,
+    /// How many cores in a cluster.
+    pub cores: usize,
+    /// How many threads a core runs at once.
+    pub threads: usize,
+    /// How many per cent of its speed a thread has while the other threads of its core run.
+    pub shared_speed: u64,
+    /// The lines of a core's nearest cache.
+    pub near_lines: usize,
+    /// The lines of a core's larger cache.
+    pub far_lines: usize,
+    /// The lines of a socket's cache.
+    pub socket_lines: usize,
+    /// What things cost, by name.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// A price, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// In nanoseconds.
+    pub ns: f64,
+    /// What says so.
+    pub source: String,
+}
+
+/// The prices that every profile has.
+pub const PRICES: [&str; 23] = [
+    "allocation",
+    "changed_cluster",
+    "changed_other",
+    "changed_socket",
+    "clean_cluster",
+    "clean_other",
+    "clean_socket",
+    "far_cache",
+    "fence",
+    "instructions",
+    "near_cache",
+    "other_memory",
+    "own_memory",
+    "pause",
+    "read_modify_write",
+    "sleep",
+    "slice",
+    "socket_cache",
+    "store_lag",
+    "switch",
+    "wake",
+    "wake_delay",
+    "yield_now",
+];
+
+impl Profile {
+    /// The profile of this name, or the one in the file at this path.
+    ///
+    /// # Errors
+    ///
+    /// No profile has this name, or the file is not valid.
+    pub fn find(name: &str) -> Result<Self, LabError> {
+        if let Some((_, text)) = PROFILES.iter().find(|(known, _)| *known == name) {
+            return Self::parse(name, text);
+        }
+        let path = Path::new(name);
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            let names = PROFILES.map(|(name, _)| name).join(" ");
+            return Err(LabError::Profile {
+                name: name.to_owned(),
+                problem: format!("there is no such machine; there are: {names}, and TOML files"),
+            });
+        }
+        let text = fs::read_to_string(path).map_err(|error| LabError::Read {
+            path: path.to_owned(),
+            error,
+        })?;
+        let stem = path.file_stem().unwrap_or_default();
+        Self::parse(&stem.to_string_lossy(), &text)
+    }
+
+    /// The profile that the text describes.
+    ///
+    /// # Errors
+    ///
+    /// It is no profile, or a price is missing, not known, or no length of time.
+    pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
+        let refused = |problem: String| LabError::Profile {
+            name: name.to_owned(),
+            problem,
+        };
+        let mut profile: Self = toml::from_str(text).map_err(|error| refused(error.to_string()))?;
+        name.clone_into(&mut profile.name);
+        for known in PRICES {
+            if !profile.prices.contains_key(known) {
+                return Err(refused(format!("it has no price '{known}'")));
+            }
+        }
+        for (price, Price { ns, source }) in &profile.prices {
+            if !PRICES.contains(&price.as_str()) {
+                return Err(refused(format!("there is no price '{price}'")));
+            }
+            if !ns.is_finite() || !(0.0..=1e9).contains(ns) {
+                return Err(refused(format!(
+                    "the price '{price}' is {ns}; it must be 0 to 1e9 nanoseconds"
+                )));
+            }
+            if source.trim().is_empty() {
+                return Err(refused(format!("the price '{price}' has no source")));
+            }
+        }
+        Ok(profile)
+    }
+
+    /// How many threads the machine runs at once.
+    #[must_use]
+    pub const fn all_threads(&self) -> usize {
+        self.sockets * self.clusters * self.cores * self.threads
+    }
+
+    /// The same machine, on which lines come from other cores and other memory for nothing.
+    #[must_use]
+    pub fn without_transfers(mut self) -> Self {
+        for (name, price) in &mut self.prices {
+            if name.starts_with("clean_") || name.starts_with("changed_") {
+                price.ns = 0.0;
+            }
+        }
+        self.name.push_str("_without_transfers");
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_valid() {
+        for (name, text) in PROFILES {
+            let profile = Profile::parse(name, text).unwrap();
+            assert!(profile.all_threads() >= 64, "{name}");
+            assert_eq!(Profile::find(name).unwrap(), profile);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let (_, text) = PROFILES[0];
+        let problem = |text: &str| Profile::parse("wrong", text).unwrap_err().to_string();
+        assert!(problem(&text.replace("[prices.pause]", "[prices.paws]")).contains("'pause'"));
+        assert!(problem(&text.replace("ns = 90", "ns = -90")).contains("-90"));
+        assert!(problem(&text.replace("sockets = 2", "sockets = 'two'")).contains("sockets"));
+        let unknown = Profile::find("no_such_machine").unwrap_err().to_string();
+        assert!(unknown.contains("no_such_machine") && unknown.contains(PROFILES[0].0));
+    }
+
+    #[test]
+    fn without_transfers_only_transfers_are_free() {
+        let profile = Profile::find(PROFILES[0].0).unwrap().without_transfers();
+        assert_eq!(profile.prices["changed_other"].ns, 0.0);
+        assert!(profile.prices["own_memory"].ns > 0.0);
+    }
+}

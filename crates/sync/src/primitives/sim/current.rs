@@ -1,0 +1,219 @@
+//! What the running virtual thread asks of the simulator: accesses, time, sleep.
+
+use super::allocator;
+use super::directory::Kind;
+use super::machine::Picoseconds;
+use super::state::State;
+use std::any::TypeId;
+use std::cell::Cell;
+use std::panic::Location;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+std::thread_local! {
+    /// The state of the run on this thread of the system, if there is one.
+    static STATE: Cell<*mut State> = const { Cell::new(ptr::null_mut()) };
+    /// Whether a virtual thread runs. The simulator's own code and the code around a run are free.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The instant at which virtual time begins.
+    static BEGINNING: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with the state if a virtual thread is running. `f` must not run the user's code.
+pub(super) fn with<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
+    if !INSIDE.get() {
+        return None;
+    }
+    let state = STATE.get();
+    let outside = Outside::step();
+    // SAFETY: the run's state outlives its threads, and while `INSIDE` is false nothing else makes
+    // a reference to it.
+    let result = f(unsafe { &mut *state });
+    drop(outside);
+    Some(result)
+}
+
+/// While it lives, what happens is the simulator's and has no price.
+struct Outside {
+    was_inside: bool,
+    _memory: allocator::Paused,
+}
+
+impl Outside {
+    fn step() -> Self {
+        Self {
+            was_inside: INSIDE.replace(false),
+            _memory: allocator::pause(),
+        }
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        INSIDE.set(self.was_inside);
+    }
+}
+
+/// Whether the caller is a virtual thread.
+#[must_use]
+pub fn is_simulated() -> bool {
+    INSIDE.get()
+}
+
+/// Stops the current coroutine, which is in a queue of the state.
+pub(super) fn stop() {
+    let yielder = with(|state| state.me().yielder).unwrap_or(ptr::null());
+    INSIDE.set(false);
+    // SAFETY: the thread set it when it began, and it is valid while the thread runs.
+    unsafe { (*yielder).suspend(()) };
+    INSIDE.set(true);
+}
+
+/// Lets all threads go first that are earlier.
+fn in_order() {
+    if with(State::gives_way) == Some(true) {
+        stop();
+    }
+}
+
+/// An access of the current thread. It returns when the line is there, in the order of time.
+pub(super) fn access(address: usize, kind: Kind, from: &'static Location<'static>) {
+    let accessed = with(|state| {
+        state.allocated(allocator::take_count());
+        state.access(address, kind, from);
+    });
+    if accessed.is_some() {
+        in_order();
+    }
+}
+
+/// The price of plain memory that is read, or written: it must be memory that a lock protects, or
+/// that no other thread has. `bytes` may span lines.
+#[track_caller]
+pub fn touch<T: ?Sized>(value: *const T, bytes: usize, writes: bool) {
+    if !INSIDE.get() {
+        return;
+    }
+    let begin = value.addr();
+    let last = (begin + bytes.max(1) - 1) / super::directory::LINE;
+    let kind = if writes { Kind::Store } else { Kind::Load };
+    for line in begin / super::directory::LINE..=last {
+        let address = line * super::directory::LINE;
+        with(|state| state.access(address, kind, Location::caller()));
+    }
+    in_order();
+}
+
+pub(super) fn fence() {
+    if with(State::fence).is_some() {
+        in_order();
+    }
+}
+
+/// Private work of the calling virtual thread that took this many nanoseconds: instructions, and
+/// memory that only this thread uses. Without a simulation it does nothing.
+pub fn work(nanoseconds: u64) {
+    if with(|state| state.work(nanoseconds * 1000)).is_some() {
+        in_order();
+    }
+}
+
+/// The processor's pause in a loop that spins.
+pub fn spin_loop() {
+    if with(|state| state.work(state.machine.prices.pause)).is_some() {
+        in_order();
+    } else {
+        std::hint::spin_loop();
+    }
+}
+
+pub(super) fn yield_now() {
+    let left = with(|state| {
+        state.work(state.machine.prices.yield_now);
+        let left = state.others_wait_for_core();
+        if left {
+            state.leave_core();
+        }
+        left
+    });
+    match left {
+        None => std::thread::yield_now(),
+        Some(true) => stop(),
+        Some(false) => in_order(),
+    }
+}
+
+/// Sleeps at an address, if `is_right` still holds. Returns `None` outside of a simulation.
+pub(super) fn sleep_at(address: usize, is_right: impl FnOnce() -> bool) {
+    let sleeps = with(|state| {
+        let sleeps = is_right();
+        if sleeps {
+            state.sleep_at(address);
+        }
+        sleeps
+    });
+    match sleeps {
+        None => std::thread::yield_now(),
+        Some(true) => stop(),
+        Some(false) => in_order(),
+    }
+}
+
+pub(super) fn wake_at(address: usize, most: usize) {
+    with(|state| state.wake_at(address, most));
+}
+
+/// Sleeps for this time.
+pub(super) fn sleep(time: Duration) {
+    let slept = with(|state| {
+        let until = state.me().clock + picoseconds(time);
+        state.block(Some(until));
+    });
+    match slept {
+        None => std::thread::sleep(time),
+        Some(()) => stop(),
+    }
+}
+
+pub(super) fn picoseconds(time: Duration) -> Picoseconds {
+    u64::try_from(time.as_nanos().saturating_mul(1000)).unwrap_or(u64::MAX / 4)
+}
+
+/// The present time: in a simulation, the virtual time of the calling thread.
+#[must_use]
+pub fn now() -> Instant {
+    let clock = with(|state| state.me().clock);
+    match (clock, BEGINNING.get()) {
+        (Some(clock), Some(beginning)) => beginning + Duration::from_nanos(clock / 1000),
+        _ => Instant::now(),
+    }
+}
+
+/// The value of a type that the present run has once, or that the process has outside of runs.
+pub(crate) fn of_the_run<T: Send + Sync + 'static>(make: fn() -> T) -> Option<&'static T> {
+    let key = TypeId::of::<T>();
+    let found = with(|state| state.of_the_run.get(&key).copied())?;
+    let value = found.unwrap_or_else(|| {
+        let made = ptr::from_ref::<T>(Box::leak(Box::new(make()))).cast::<()>();
+        with(|state| *state.of_the_run.entry(key).or_insert(made)).unwrap_or(made)
+    });
+    // SAFETY: it was leaked with this type, which is the key.
+    Some(unsafe { &*value.cast::<T>() })
+}
+
+/// The run of this thread of the system begins, or ends with a null pointer.
+pub(super) fn set_state(state: *mut State) {
+    INSIDE.set(false);
+    STATE.set(state);
+    BEGINNING.set((!state.is_null()).then(Instant::now));
+}
+
+/// Whether a run is under way on this thread of the system.
+pub(super) fn has_run() -> bool {
+    !STATE.get().is_null()
+}
+
+/// A virtual thread goes on, or has stopped.
+pub(super) fn set_inside(inside: bool) {
+    INSIDE.set(inside);
+}

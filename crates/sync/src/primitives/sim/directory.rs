@@ -1,0 +1,275 @@
+//! The directory of cache lines: which cores have each line, and until when it is on its way.
+//!
+//! # What holds
+//!
+//! 1. A core may have a line in its caches only if its bit is set in the line's `sharers`.
+//! 2. A line with an `owner` has exactly that one sharer.
+//! 3. A line is on its way to one core at a time: a request for it begins when the line is no
+//!    longer `busy`. That queue is what contention is.
+//!
+//! Sources: Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence" (2011), for
+//! directories of owners and sharers; David, Guerraoui and Trigonakis, "Everything you always
+//! wanted to know about synchronization but were afraid to ask" (SOSP 2013), for prices by state
+//! and distance.
+
+use super::machine::{Distance, MOST_CORES, Machine, Picoseconds};
+use super::random::Random;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What is done to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Load,
+    /// The core does not wait for the line: the store is on its way while the thread goes on.
+    Store,
+    ReadModifyWrite,
+}
+
+/// What an access cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Charge {
+    pub(super) line: u32,
+    /// Until the line was no longer on its way to others.
+    pub(super) waiting: Picoseconds,
+    /// Until the line was here.
+    pub(super) transfer: Picoseconds,
+    /// What would be paid without any other core.
+    pub(super) own: Picoseconds,
+}
+
+const NOBODY: u16 = u16::MAX;
+const WORDS: usize = MOST_CORES / 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    sharers: [u64; WORDS],
+    busy: Picoseconds,
+    owner: u16,
+    /// The socket whose memory has it: that of the core that touched it first.
+    home: u16,
+}
+
+impl Line {
+    const fn has(&self, core: usize) -> bool {
+        self.sharers[core / 64] >> (core % 64) & 1 == 1
+    }
+
+    fn others(&self, core: usize) -> impl Iterator<Item = usize> + '_ {
+        let words = self.sharers.iter().enumerate();
+        words.flat_map(move |(index, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                (left != 0).then(|| {
+                    let bit = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    index * 64 + bit
+                })
+            })
+            .filter(move |other| *other != core)
+        })
+    }
+}
+
+/// The lines that a cache has, in sets of a few, of which a new line replaces one at random.
+struct Tags {
+    ways: usize,
+    sets: usize,
+    lines: Vec<u32>,
+}
+
+const NO_LINE: u32 = u32::MAX;
+
+impl Tags {
+    /// The lines of a set.
+    const WAYS: usize = 8;
+
+    fn new(lines: usize) -> Self {
+        let ways = Self::WAYS.min(lines);
+        let sets = (lines / ways).max(1);
+        Self {
+            ways,
+            sets,
+            lines: vec![NO_LINE; sets * ways],
+        }
+    }
+
+    fn set(&mut self, line: u32) -> &mut [u32] {
+        // Lines are numbered by their first touch; the multiplication spreads them.
+        let spread = u64::from(line).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let begin = spread as usize % self.sets * self.ways;
+        &mut self.lines[begin..begin + self.ways]
+    }
+
+    fn has(&mut self, line: u32) -> bool {
+        self.set(line).contains(&line)
+    }
+
+    /// Takes the line in, and returns the line that had to go.
+    fn insert(&mut self, line: u32, random: &mut Random) -> Option<u32> {
+        let ways = self.ways;
+        let set = self.set(line);
+        if set.contains(&line) {
+            return None;
+        }
+        let place = set.iter().position(|other| *other == NO_LINE);
+        let place = place.unwrap_or_else(|| random.below(ways as u64) as usize);
+        let gone = std::mem::replace(&mut set[place], line);
+        (gone != NO_LINE).then_some(gone)
+    }
+}
+
+/// A hash of line addresses that is the same in every run.
+#[derive(Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.0 = (self.0 ^ word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+pub(super) type ByAddress<T> = HashMap<usize, T, BuildHasherDefault<AddressHasher>>;
+
+/// The bytes of a line.
+pub(super) const LINE: usize = 64;
+
+pub(super) struct Directory {
+    machine: Machine,
+    /// The lines' numbers, in the order of their first touch.
+    numbers: ByAddress<u32>,
+    lines: Vec<Line>,
+    near: Vec<Tags>,
+    far: Vec<Tags>,
+    sockets: Vec<Tags>,
+}
+
+impl Directory {
+    pub(super) fn new(machine: &Machine) -> Self {
+        let caches = |count, lines| (0..count).map(|_| Tags::new(lines)).collect();
+        Self {
+            machine: *machine,
+            numbers: ByAddress::default(),
+            lines: Vec::new(),
+            near: caches(machine.all_cores(), machine.near_lines),
+            far: caches(machine.all_cores(), machine.far_lines),
+            sockets: caches(machine.sockets, machine.socket_lines),
+        }
+    }
+
+    fn number_of(&mut self, address: usize, core: usize) -> u32 {
+        let next = self.lines.len() as u32;
+        let number = *self.numbers.entry(address / LINE).or_insert(next);
+        if number == next {
+            self.lines.push(Line {
+                sharers: [0; WORDS],
+                busy: 0,
+                owner: NOBODY,
+                home: self.machine.socket_of(core) as u16,
+            });
+        }
+        number
+    }
+
+    /// The core accesses the line at time `now`.
+    pub(super) fn access(
+        &mut self,
+        core: usize,
+        address: usize,
+        kind: Kind,
+        now: Picoseconds,
+        random: &mut Random,
+    ) -> Charge {
+        let number = self.number_of(address, core);
+        let prices = self.machine.prices;
+        let line = self.lines[number as usize];
+        let writes = kind != Kind::Load;
+        let mut charge = Charge {
+            line: number,
+            own: prices.instructions,
+            ..Charge::default()
+        };
+        if kind == Kind::ReadModifyWrite {
+            charge.own += prices.read_modify_write;
+        }
+        let is_mine = line.has(core);
+        let is_alone = is_mine && line.others(core).next().is_none();
+        if is_mine && (!writes || is_alone) {
+            charge.own += if self.near[core].has(number) {
+                prices.near_cache
+            } else {
+                prices.far_cache
+            };
+            if writes {
+                self.lines[number as usize].owner = core as u16;
+            }
+            self.keep(core, number, random);
+            return charge;
+        }
+        charge.waiting = line.busy.saturating_sub(now);
+        charge.transfer = self.transfer(&line, number, core, writes);
+        let arrived = now + charge.waiting + charge.transfer;
+        let line = &mut self.lines[number as usize];
+        if writes {
+            line.sharers = [0; WORDS];
+            line.owner = core as u16;
+            line.busy = arrived;
+        } else if line.owner != NOBODY {
+            line.owner = NOBODY;
+            line.busy = arrived;
+        }
+        line.sharers[core / 64] |= 1 << (core % 64);
+        self.keep(core, number, random);
+        charge
+    }
+
+    /// What it takes until the core has the line, and until all others have given it up if it
+    /// writes.
+    fn transfer(&mut self, line: &Line, number: u32, core: usize, writes: bool) -> Picoseconds {
+        let machine = self.machine;
+        let prices = &machine.prices;
+        let socket = machine.socket_of(core);
+        if line.owner != NOBODY {
+            let distance = machine.distance(core, usize::from(line.owner));
+            return prices.changed.at(distance);
+        }
+        let mut nearest: Option<Distance> = None;
+        let mut farthest: Option<Distance> = None;
+        for other in line.others(core) {
+            let distance = machine.distance(core, other);
+            nearest = Some(nearest.map_or(distance, |nearest| nearest.min(distance)));
+            farthest = farthest.max(Some(distance));
+        }
+        let from_others = if writes { farthest } else { nearest };
+        match from_others {
+            Some(distance) => prices.clean.at(distance),
+            None if self.sockets[socket].has(number) => prices.socket_cache,
+            None if usize::from(line.home) == socket => prices.own_memory,
+            None => prices.other_memory,
+        }
+    }
+
+    /// Puts the line into the core's caches; a line that the larger one has no place for is gone.
+    fn keep(&mut self, core: usize, number: u32, random: &mut Random) {
+        self.near[core].insert(number, random);
+        let Some(gone) = self.far[core].insert(number, random) else {
+            return;
+        };
+        self.sockets[self.machine.socket_of(core)].insert(gone, random);
+        let line = &mut self.lines[gone as usize];
+        line.sharers[core / 64] &= !(1 << (core % 64));
+        if usize::from(line.owner) == core {
+            line.owner = NOBODY;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Values of which each virtual thread has its own; a thread of the system outside of a simulation
+//! has its own too.
+
+use super::current;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::ptr;
+
+std::thread_local! {
+    static OUTSIDE: RefCell<Vec<(usize, *mut dyn Any)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A value for each thread.
+pub struct LocalKey<T: 'static> {
+    make: fn() -> T,
+}
+
+/// The value has been dropped, because its thread ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessError;
+
+/// Takes the place of a value that is being made or has been dropped.
+struct Gone;
+
+impl<T: 'static> LocalKey<T> {
+    /// For the macro.
+    #[doc(hidden)]
+    pub const fn new(make: fn() -> T) -> Self {
+        Self { make }
+    }
+
+    fn place(&'static self) -> Option<*mut dyn Any> {
+        let key = ptr::from_ref(self).addr();
+        let find = |all: &Vec<(usize, *mut dyn Any)>| {
+            let found = all.iter().find(|(other, _)| *other == key);
+            found.map(|(_, value)| *value)
+        };
+        match current::with(|state| find(&state.me().locals)) {
+            Some(found) => found,
+            None => OUTSIDE.with_borrow(find),
+        }
+    }
+
+    fn keep(&'static self, value: *mut dyn Any) {
+        let key = ptr::from_ref(self).addr();
+        if current::with(|state| state.me().locals.push((key, value))).is_none() {
+            OUTSIDE.with_borrow_mut(|all| all.push((key, value)));
+        }
+    }
+
+    /// As std's.
+    ///
+    /// # Errors
+    ///
+    /// If the value has been dropped.
+    pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
+        let place = self.place().unwrap_or_else(|| {
+            let made: Box<dyn Any> = Box::new((self.make)());
+            let place = Box::into_raw(made);
+            self.keep(place);
+            place
+        });
+        // SAFETY: the value lives until its thread ends, which then leaves `Gone` in its place;
+        // only shared references are made of it before.
+        let value = unsafe { &*place }.downcast_ref::<T>();
+        value.map(f).ok_or(AccessError)
+    }
+
+    /// As std's.
+    ///
+    /// # Panics
+    ///
+    /// If the value has been dropped.
+    pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
+        let result = self.try_with(f);
+        result.expect("the thread ends, and the value has been dropped")
+    }
+}
+
+impl<T: 'static> LocalKey<Cell<T>> {
+    /// As std's.
+    pub fn get(&'static self) -> T
+    where
+        T: Copy,
+    {
+        self.with(Cell::get)
+    }
+
+    /// As std's.
+    pub fn set(&'static self, value: T) {
+        self.with(|cell| cell.set(value));
+    }
+
+    /// As std's.
+    pub fn replace(&'static self, value: T) -> T {
+        self.with(|cell| cell.replace(value))
+    }
+
+    /// As std's.
+    pub fn take(&'static self) -> T
+    where
+        T: Default,
+    {
+        self.with(Cell::take)
+    }
+}
+
+impl<T: 'static> LocalKey<RefCell<T>> {
+    /// As std's.
+    pub fn with_borrow<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
+        self.with(|cell| f(&cell.borrow()))
+    }
+
+    /// As std's.
+    pub fn with_borrow_mut<R>(&'static self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.with(|cell| f(&mut cell.borrow_mut()))
+    }
+
+    /// As std's.
+    pub fn take(&'static self) -> T
+    where
+        T: Default,
+    {
+        self.with(RefCell::take)
+    }
+
+    /// As std's.
+    pub fn replace(&'static self, value: T) -> T {
+        self.with(|cell| cell.replace(value))
+    }
+}
+
+/// Drops the values of the virtual thread that ends, the last one first, with all that the drops
+/// add.
+pub(super) fn end_of_thread() {
+    let mut ended = 0;
+    loop {
+        // The values that are still there; what was dropped keeps its entry.
+        let next = current::with(|state| {
+            let locals = &mut state.me().locals;
+            let left = locals.len().checked_sub(1 + ended)?;
+            ended += 1;
+            let gone: Box<dyn Any> = Box::new(Gone);
+            Some(std::mem::replace(&mut locals[left].1, Box::into_raw(gone)))
+        });
+        let Some(Some(value)) = next else { return };
+        // SAFETY: it came from `Box::into_raw`, and its place no longer has it.
+        drop(unsafe { Box::from_raw(value) });
+    }
+}
+
+/// Declares values of which each thread has its own, as std's macro does.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! sim_thread_local {
+    () => {};
+    ($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = const { $make:expr }; $($rest:tt)*) => {
+        $(#[$attribute])* $visible static $name: $crate::sim::LocalKey<$type> =
+            $crate::sim::LocalKey::new(|| $make);
+        $crate::sim_thread_local!($($rest)*);
+    };
+    ($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = const { $make:expr }) => {
+        $crate::sim_thread_local!($(#[$attribute])* $visible static $name: $type = const { $make };);
+    };
+    ($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = $make:expr; $($rest:tt)*) => {
+        $(#[$attribute])* $visible static $name: $crate::sim::LocalKey<$type> =
+            $crate::sim::LocalKey::new(|| $make);
+        $crate::sim_thread_local!($($rest)*);
+    };
+    ($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = $make:expr) => {
+        $crate::sim_thread_local!($(#[$attribute])* $visible static $name: $type = $make;);
+    };
+}

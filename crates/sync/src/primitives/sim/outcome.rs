@@ -1,0 +1,88 @@
+//! What a run reports: its time, what the threads spent it on, and where.
+
+use super::machine::Picoseconds;
+use std::collections::BTreeMap;
+use std::panic::Location;
+
+/// What a thread spent its time on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// What would be paid if no other core existed.
+    pub work: Picoseconds,
+    /// Waiting for lines that were on their way to other cores.
+    pub waiting: Picoseconds,
+    /// Lines on their way to the thread's core.
+    pub transfers: Picoseconds,
+    /// Without a core: blocked, asleep, or while other threads had it.
+    pub off: Picoseconds,
+}
+
+impl Spent {
+    /// The sum.
+    #[must_use]
+    pub const fn sum(&self) -> Picoseconds {
+        self.work + self.waiting + self.transfers + self.off
+    }
+}
+
+/// What one place of the source made threads wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blame {
+    /// The source file.
+    pub file: &'static str,
+    /// The line in it, from 1.
+    pub line: u32,
+    /// The column of the access in that line, from 1.
+    pub column: u32,
+    /// How often a line of the cache had to come.
+    pub transfers: u64,
+    /// How long the transfers took.
+    pub transferring: Picoseconds,
+    /// How long threads waited until a transfer could begin.
+    pub waiting: Picoseconds,
+    /// The time by line of the cache, which has a number in the order of the first touch.
+    pub by_line: BTreeMap<u32, Picoseconds>,
+}
+
+impl Blame {
+    pub(super) fn at(location: &'static Location<'static>) -> Self {
+        Self {
+            file: location.file(),
+            line: location.line(),
+            column: location.column(),
+            transfers: 0,
+            transferring: 0,
+            waiting: 0,
+            by_line: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, line: u32, waiting: Picoseconds, transfer: Picoseconds) {
+        self.transfers += 1;
+        self.transferring += transfer;
+        self.waiting += waiting;
+        *self.by_line.entry(line).or_default() += waiting + transfer;
+    }
+
+    /// All time that the place cost.
+    #[must_use]
+    pub const fn time(&self) -> Picoseconds {
+        self.waiting + self.transferring
+    }
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome<R> {
+    /// What the function returned.
+    pub result: R,
+    /// The virtual time that it took.
+    pub elapsed: Picoseconds,
+    /// How many accesses of lines were simulated.
+    pub accesses: u64,
+    /// For each thread, in the order in which they started: how long it was there, and what it
+    /// spent that on.
+    pub threads: Vec<(Picoseconds, Spent)>,
+    /// The places of the source by the time that they cost, most first; empty unless asked for.
+    pub blame: Vec<Blame>,
+}

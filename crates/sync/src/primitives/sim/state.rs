@@ -1,0 +1,433 @@
+//! The state of a run: virtual threads with their clocks, cores with the threads that wait for
+//! them, and the queue of what happens next.
+//!
+//! # What holds
+//!
+//! 1. Of the threads of a core, at most one has the core. It is the current thread, or it is in the
+//!    queue of events; the others are blocked, or in the core's `ready` list.
+//! 2. The current thread's access takes place only when no event is earlier than its clock.
+//! 3. The time of a thread since its birth is the sum of its [`Spent`].
+
+use super::directory::{ByAddress, Charge, Directory, Kind};
+use super::machine::{Machine, Picoseconds};
+use super::outcome::{Blame, Spent};
+use super::random::Random;
+use corosensei::{Coroutine, Yielder};
+use std::any::{Any, TypeId};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::panic::Location;
+
+/// The number of a virtual thread.
+pub(super) type Id = usize;
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// The thread goes on.
+    Run(Id),
+    /// The thread's sleep ends, if it is still the sleep with this number.
+    Timer(Id, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    HasCore,
+    Ready,
+    Blocked,
+    Ended,
+}
+
+pub(super) struct Thread {
+    pub(super) clock: Picoseconds,
+    standing: Standing,
+    /// The place where the thread runs: one of the threads of a core.
+    place: usize,
+    /// Until when the thread's stores are on their way.
+    stores: Picoseconds,
+    pub(super) spent: Spent,
+    born: Picoseconds,
+    /// Whether the thread was woken before it slept.
+    pub(super) token: bool,
+    /// Whether the thread is blocked until it is unparked, and not in a lock or a join.
+    pub(super) parked: bool,
+    sleeps: u64,
+    /// Threads that wait for its end.
+    joining: Vec<Id>,
+    pub(super) coroutine: Option<Coroutine<(), (), ()>>,
+    pub(super) yielder: *const Yielder<(), ()>,
+    pub(super) locals: Vec<(usize, *mut dyn Any)>,
+    pub(super) name: Option<String>,
+    pub(super) index: usize,
+}
+
+/// A place where a thread runs.
+#[derive(Default)]
+struct Place {
+    core: usize,
+    holder: Option<Id>,
+    last: Option<Id>,
+    ready: VecDeque<Id>,
+    since: Picoseconds,
+    free_at: Picoseconds,
+}
+
+pub(super) struct State {
+    pub(super) machine: Machine,
+    directory: Directory,
+    pub(super) threads: Vec<Thread>,
+    places: Vec<Place>,
+    events: BinaryHeap<Reverse<(Picoseconds, u64, Event)>>,
+    pub(super) current: Id,
+    random: Random,
+    sleepers: ByAddress<VecDeque<Id>>,
+    pub(super) of_the_run: HashMap<TypeId, *const ()>,
+    free_indices: BinaryHeap<Reverse<usize>>,
+    next_index: usize,
+    pub(super) accesses: u64,
+    blame: Option<BTreeMap<(&'static str, u32, u32), Blame>>,
+}
+
+impl State {
+    pub(super) fn new(machine: &Machine, seed: u64, blames: bool) -> Self {
+        let cores = machine.all_cores();
+        let place = |number: usize| Place {
+            core: number % cores,
+            ..Place::default()
+        };
+        Self {
+            machine: *machine,
+            directory: Directory::new(machine),
+            threads: Vec::new(),
+            places: (0..machine.all_threads()).map(place).collect(),
+            events: BinaryHeap::new(),
+            current: 0,
+            random: Random::new(seed),
+            sleepers: ByAddress::default(),
+            of_the_run: HashMap::new(),
+            free_indices: BinaryHeap::new(),
+            next_index: 0,
+            accesses: 0,
+            blame: blames.then(BTreeMap::new),
+        }
+    }
+
+    /// A new thread; it begins at time `at`.
+    pub(super) fn add(
+        &mut self,
+        at: Picoseconds,
+        name: Option<String>,
+        body: Coroutine<(), (), ()>,
+    ) -> Id {
+        let id = self.threads.len();
+        let index = self.free_indices.pop().map_or_else(
+            || {
+                self.next_index += 1;
+                self.next_index - 1
+            },
+            |Reverse(index)| index,
+        );
+        // The first thread of a run, which only starts the others, shares a place with the second.
+        let place = id.saturating_sub(1) % self.places.len();
+        self.threads.push(Thread {
+            clock: at,
+            standing: Standing::Blocked,
+            place,
+            stores: 0,
+            spent: Spent::default(),
+            born: at,
+            token: false,
+            parked: false,
+            sleeps: 0,
+            joining: Vec::new(),
+            coroutine: Some(body),
+            yielder: std::ptr::null(),
+            locals: Vec::new(),
+            name,
+            index,
+        });
+        self.make_ready(id, at);
+        id
+    }
+
+    pub(super) fn me(&mut self) -> &mut Thread {
+        &mut self.threads[self.current]
+    }
+
+    fn push(&mut self, at: Picoseconds, event: Event) {
+        // Ties are broken by chance.
+        let tie = self.random.next();
+        self.events.push(Reverse((at, tie, event)));
+    }
+
+    /// What happens next. Timers are handled here, so it is always a thread that goes on.
+    pub(super) fn next(&mut self) -> Option<Id> {
+        loop {
+            let Reverse((at, _, event)) = self.events.pop()?;
+            match event {
+                Event::Run(id) => {
+                    self.current = id;
+                    return Some(id);
+                }
+                Event::Timer(id, sleep) => {
+                    let thread = &self.threads[id];
+                    if thread.standing == Standing::Blocked && thread.sleeps == sleep {
+                        self.make_ready(id, at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the current thread must let others go first. If so, it is in a queue, and must stop.
+    pub(super) fn gives_way(&mut self) -> bool {
+        let (id, clock, place) = (self.current, self.me().clock, self.me().place);
+        let slice = self.machine.slice;
+        let place = &self.places[place];
+        if !place.ready.is_empty() && clock.saturating_sub(place.since) >= slice {
+            self.leave_core();
+            return true;
+        }
+        let earliest = self.events.peek();
+        if earliest.is_some_and(|Reverse((at, ..))| *at < clock) {
+            self.push(clock, Event::Run(id));
+            return true;
+        }
+        false
+    }
+
+    /// The current thread lets the other threads of its place run.
+    pub(super) fn leave_core(&mut self) {
+        let id = self.current;
+        let (clock, place) = (self.me().clock, self.me().place);
+        self.me().standing = Standing::Ready;
+        self.places[place].ready.push_back(id);
+        self.free_place(place, clock);
+    }
+
+    pub(super) fn others_wait_for_core(&mut self) -> bool {
+        let place = self.me().place;
+        !self.places[place].ready.is_empty()
+    }
+
+    fn free_place(&mut self, number: usize, at: Picoseconds) {
+        let place = &mut self.places[number];
+        place.holder = None;
+        place.free_at = at;
+        self.fill_place(number);
+    }
+
+    fn fill_place(&mut self, number: usize) {
+        let place = &mut self.places[number];
+        if place.holder.is_some() {
+            return;
+        }
+        let Some(id) = place.ready.pop_front() else {
+            return;
+        };
+        let thread = &mut self.threads[id];
+        let mut begin = thread.clock.max(place.free_at);
+        if place.last.is_some_and(|last| last != id) {
+            begin += self.machine.prices.switch;
+        }
+        thread.spent.off += begin - thread.clock;
+        thread.clock = begin;
+        thread.standing = Standing::HasCore;
+        place.holder = Some(id);
+        place.last = Some(id);
+        place.since = begin;
+        self.push(begin, Event::Run(id));
+    }
+
+    fn make_ready(&mut self, id: Id, at: Picoseconds) {
+        let thread = &mut self.threads[id];
+        let late = at.saturating_sub(thread.clock);
+        thread.spent.off += late;
+        thread.clock += late;
+        thread.standing = Standing::Ready;
+        let place = thread.place;
+        self.places[place].ready.push_back(id);
+        self.fill_place(place);
+    }
+
+    /// The current thread does private work.
+    pub(super) fn work(&mut self, time: Picoseconds) {
+        let time = self.slowed(time);
+        let me = self.me();
+        me.clock += time;
+        me.spent.work += time;
+    }
+
+    /// The current thread has allocated or freed this often since its last access.
+    pub(super) fn allocated(&mut self, count: u64) {
+        if count > 0 {
+            self.work(count * self.machine.prices.allocation);
+        }
+    }
+
+    /// The time that work takes if other threads of the core run meanwhile.
+    fn slowed(&mut self, time: Picoseconds) -> Picoseconds {
+        let cores = self.machine.all_cores();
+        if self.machine.threads == 1 {
+            return time;
+        }
+        let mine = self.me().place;
+        let siblings = (mine % cores..self.places.len()).step_by(cores);
+        let busy = siblings
+            .filter(|place| *place != mine && self.places[*place].holder.is_some())
+            .count();
+        if busy == 0 {
+            time
+        } else {
+            time * 100 / self.machine.shared_speed
+        }
+    }
+
+    /// The current thread accesses a line.
+    pub(super) fn access(&mut self, address: usize, kind: Kind, from: &'static Location<'static>) {
+        self.accesses += 1;
+        let id = self.current;
+        let (mut now, stores) = (self.me().clock, self.me().stores);
+        let place = self.me().place;
+        let core = self.places[place].core;
+        let lag = self.machine.prices.store_lag;
+        // A read-modify-write waits for the thread's stores; a store, until few are on their way.
+        let mut drained = match kind {
+            Kind::Load => 0,
+            Kind::Store => stores.saturating_sub(now).saturating_sub(lag),
+            Kind::ReadModifyWrite => stores.saturating_sub(now),
+        };
+        now += drained;
+        let random = &mut self.random;
+        let charge = self.directory.access(core, address, kind, now, random);
+        let Charge {
+            mut waiting,
+            mut transfer,
+            ..
+        } = charge;
+        let own = self.slowed(charge.own);
+        self.note(from, &charge);
+        if kind == Kind::Store && waiting + transfer > 0 {
+            let arrives = now.max(stores) + waiting + transfer;
+            let ahead = arrives.saturating_sub(now + own).saturating_sub(lag);
+            drained += ahead;
+            (waiting, transfer) = (0, 0);
+            self.threads[id].stores = arrives;
+        }
+        let me = &mut self.threads[id];
+        me.spent.waiting += waiting;
+        me.spent.transfers += transfer + drained;
+        me.spent.work += own;
+        me.clock += drained + waiting + transfer + own;
+    }
+
+    fn note(&mut self, from: &'static Location<'static>, charge: &Charge) {
+        if charge.waiting + charge.transfer == 0 {
+            return;
+        }
+        let Some(blame) = &mut self.blame else { return };
+        let place = (from.file(), from.line(), from.column());
+        let entry = blame.entry(place).or_insert_with(|| Blame::at(from));
+        entry.add(charge.line, charge.waiting, charge.transfer);
+    }
+
+    pub(super) fn fence(&mut self) {
+        let price = self.machine.prices.fence;
+        let me = self.me();
+        let drained = me.stores.saturating_sub(me.clock);
+        me.spent.transfers += drained;
+        me.clock += drained;
+        self.work(price);
+    }
+
+    /// The current thread leaves its place until it is woken, or until `deadline`.
+    pub(super) fn block(&mut self, deadline: Option<Picoseconds>) {
+        let id = self.current;
+        let me = self.me();
+        me.sleeps += 1;
+        me.standing = Standing::Blocked;
+        let (sleep, clock, place) = (me.sleeps, me.clock, me.place);
+        if let Some(deadline) = deadline {
+            self.push(deadline.max(clock), Event::Timer(id, sleep));
+        }
+        self.free_place(place, clock);
+    }
+
+    /// The current thread wakes another, if that one is blocked.
+    pub(super) fn wake(&mut self, id: Id) -> bool {
+        if self.threads[id].standing != Standing::Blocked {
+            return false;
+        }
+        self.work(self.machine.prices.wake);
+        let at = self.me().clock + self.machine.prices.wake_delay;
+        // A timer of the same sleep must not wake the thread again.
+        self.threads[id].sleeps += 1;
+        self.make_ready(id, at);
+        true
+    }
+
+    /// The current thread sleeps at an address.
+    pub(super) fn sleep_at(&mut self, address: usize) {
+        let id = self.current;
+        self.sleepers.entry(address).or_default().push_back(id);
+        self.work(self.machine.prices.sleep);
+        self.block(None);
+    }
+
+    /// Wakes up to `most` threads that sleep at the address.
+    pub(super) fn wake_at(&mut self, address: usize, most: usize) {
+        for _ in 0..most {
+            let queue = self.sleepers.get_mut(&address);
+            let Some(id) = queue.and_then(VecDeque::pop_front) else {
+                return;
+            };
+            self.wake(id);
+        }
+    }
+
+    /// Whether the thread has ended; if not, the current thread is woken when it does.
+    pub(super) fn has_ended_or_tells_me(&mut self, id: Id) -> bool {
+        let me = self.current;
+        if self.has_ended(id) {
+            return true;
+        }
+        self.threads[id].joining.push(me);
+        self.block(None);
+        false
+    }
+
+    pub(super) fn has_ended(&self, id: Id) -> bool {
+        self.threads[id].standing == Standing::Ended
+    }
+
+    /// The current thread has ended.
+    pub(super) fn end(&mut self) {
+        let me = self.me();
+        me.standing = Standing::Ended;
+        let joining = std::mem::take(&mut me.joining);
+        let (clock, place, index) = (me.clock, me.place, me.index);
+        for waiting in joining {
+            if self.threads[waiting].standing == Standing::Blocked {
+                self.threads[waiting].sleeps += 1;
+                self.make_ready(waiting, clock);
+            }
+        }
+        self.free_indices.push(Reverse(index));
+        self.free_place(place, clock);
+    }
+
+    /// What each thread has spent, and how long each was there.
+    pub(super) fn spent(&self) -> Vec<(Picoseconds, Spent)> {
+        let threads = self.threads.iter();
+        threads
+            .map(|thread| (thread.clock - thread.born, thread.spent))
+            .collect()
+    }
+
+    pub(super) fn take_blame(&mut self) -> Vec<Blame> {
+        let all = self.blame.take().unwrap_or_default();
+        let mut all: Vec<Blame> = all.into_values().collect();
+        all.sort_by_key(|blame| Reverse(blame.time()));
+        all
+    }
+}

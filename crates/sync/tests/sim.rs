@@ -1,0 +1,342 @@
+//! The simulator: runs repeat, time adds up, and curves that are known from real machines come out.
+//!
+//! A test fails when a price is charged twice or not at all, when a thread passes another in
+//! virtual time, or when something of a run is left over for the next.
+
+#![cfg(sim)]
+
+use tremula_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tremula_sync::sim::{
+    Allocator, ByDistance, Machine, Outcome, Prices, Simulation, scoped, work,
+};
+use tremula_sync::{
+    Arc, CachePadded, Mutex, RwLock, StripedCounter, epoch, reclaim, spin_loop, thread,
+    thread_index,
+};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+const NANOSECOND: u64 = 1000;
+
+fn prices() -> Prices {
+    let by = |cluster, socket, other| ByDistance {
+        cluster: cluster * NANOSECOND,
+        socket: socket * NANOSECOND,
+        other: other * NANOSECOND,
+    };
+    Prices {
+        instructions: NANOSECOND,
+        near_cache: NANOSECOND,
+        far_cache: 4 * NANOSECOND,
+        socket_cache: 20 * NANOSECOND,
+        own_memory: 90 * NANOSECOND,
+        other_memory: 140 * NANOSECOND,
+        clean: by(35, 45, 115),
+        changed: by(45, 60, 140),
+        read_modify_write: 6 * NANOSECOND,
+        fence: 6 * NANOSECOND,
+        pause: 10 * NANOSECOND,
+        yield_now: 500 * NANOSECOND,
+        sleep: 1500 * NANOSECOND,
+        // Short, so that threads that start one after the other work at the same time.
+        wake: 20 * NANOSECOND,
+        wake_delay: 100 * NANOSECOND,
+        switch: 1500 * NANOSECOND,
+        allocation: 20 * NANOSECOND,
+        store_lag: 200 * NANOSECOND,
+    }
+}
+
+fn two_sockets() -> Machine {
+    Machine {
+        sockets: 2,
+        clusters: 2,
+        cores: 8,
+        prices: prices(),
+        ..Machine::free_of_charge(1)
+    }
+}
+
+/// Runs threads that each do `operations` operations; returns how many a microsecond all did.
+fn rate<T: Send + Sync + 'static>(
+    machine: Machine,
+    threads: usize,
+    make: impl FnOnce() -> T + Send + 'static,
+    operation: impl Fn(&T, usize) + Send + Sync + 'static,
+) -> (f64, Outcome<u64>) {
+    const OPERATIONS: usize = 1000;
+    let outcome = Simulation::on(machine).seed(3).blame(true).run(move || {
+        let shared = make();
+        let begun = tremula_sync::now();
+        scoped(
+            threads,
+            |thread| (0..OPERATIONS).for_each(|_| operation(&shared, thread)),
+            || {},
+        );
+        begun.elapsed_virtually()
+    });
+    let took = outcome.result as f64 / 1000.0;
+    ((threads * OPERATIONS) as f64 / took, outcome)
+}
+
+trait Elapsed {
+    fn elapsed_virtually(&self) -> u64;
+}
+
+impl Elapsed for std::time::Instant {
+    fn elapsed_virtually(&self) -> u64 {
+        (tremula_sync::now() - *self).as_nanos() as u64
+    }
+}
+
+fn one_lock(threads: usize) -> f64 {
+    rate(
+        two_sockets(),
+        threads,
+        || Mutex::new(0_u64),
+        |lock, _| {
+            let mut guard = lock.lock();
+            work(50);
+            *guard += 1;
+            drop(guard);
+            work(50);
+        },
+    )
+    .0
+}
+
+#[test]
+fn one_lock_falls_after_two_cores() {
+    let rates = [1, 2, 4, 16, 32].map(one_lock);
+    assert!(rates[2] < rates[0], "{rates:?}");
+    assert!(rates[4] <= rates[2] * 1.2, "{rates:?}");
+}
+
+#[test]
+fn a_striped_counter_is_linear() {
+    let counter = |threads| {
+        let add = |counter: &StripedCounter, _| {
+            counter.add(1);
+            work(20);
+        };
+        rate(two_sockets(), threads, StripedCounter::new, add).0
+    };
+    let rates = [1, 16, 32].map(counter);
+    assert!(rates[2] > rates[1] * 1.4, "{rates:?}");
+    assert!(rates[2] > rates[0] * 10.0, "{rates:?}");
+}
+
+#[test]
+fn one_word_gives_each_line_transfer_once() {
+    let add = |word: &AtomicU64, _: usize| {
+        word.fetch_add(1, Ordering::Relaxed);
+    };
+    let word = |threads| rate(two_sockets(), threads, || AtomicU64::new(0), add).0;
+    let rates = [1, 2, 8, 32].map(word);
+    assert!(rates[1] < rates[0] / 2.0, "{rates:?}");
+    // Within a cluster a transfer takes 45 ns and the addition 7, and there is one at a time.
+    assert!(
+        rates[2] < 1000.0 / 45.0 * 1.1 && rates[2] > 1000.0 / 60.0,
+        "{rates:?}"
+    );
+    assert!(rates[3] < rates[2], "{rates:?}");
+}
+
+/// A lock on which every waiting thread writes the one word.
+#[derive(Default)]
+struct TestAndSet(AtomicBool);
+
+impl TestAndSet {
+    fn with(&self, f: impl FnOnce()) {
+        while self.0.swap(true, Ordering::Acquire) {
+            spin_loop();
+        }
+        f();
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A lock in which each thread waits at a word of its own, in the order of their tickets.
+///
+/// Source: Anderson, "The performance of spin lock alternatives" (1990).
+struct QueueLock {
+    tail: CachePadded<AtomicUsize>,
+    turns: Vec<CachePadded<AtomicBool>>,
+}
+
+impl QueueLock {
+    const TURNS: usize = 64;
+
+    fn new() -> Self {
+        let turn = |number| CachePadded::new(AtomicBool::new(number == 0));
+        Self {
+            tail: CachePadded::new(AtomicUsize::new(0)),
+            turns: (0..Self::TURNS).map(turn).collect(),
+        }
+    }
+
+    fn with(&self, f: impl FnOnce()) {
+        let ticket = self.tail.fetch_add(1, Ordering::Relaxed) % Self::TURNS;
+        while !self.turns[ticket].load(Ordering::Acquire) {
+            spin_loop();
+        }
+        f();
+        self.turns[ticket].store(false, Ordering::Relaxed);
+        self.turns[(ticket + 1) % Self::TURNS].store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn a_test_and_set_lock_falls_faster_than_a_queue_lock() {
+    let section = || work(30);
+    let by_word = |threads| {
+        rate(
+            two_sockets(),
+            threads,
+            TestAndSet::default,
+            move |lock, _| {
+                lock.with(section);
+            },
+        )
+        .0
+    };
+    let by_queue = |threads| {
+        rate(two_sockets(), threads, QueueLock::new, move |lock, _| {
+            lock.with(section);
+        })
+        .0
+    };
+    let (word, queue) = ([2, 32].map(by_word), [2, 32].map(by_queue));
+    assert!(
+        word[1] / word[0] < queue[1] / queue[0],
+        "{word:?} {queue:?}"
+    );
+    assert!(word[1] < queue[1] / 2.0, "{word:?} {queue:?}");
+}
+
+#[test]
+fn without_prices_everything_scales_ideally() {
+    let free = Machine::free_of_charge(64);
+    let step = |lock: &RwLock<u64>, _: usize| {
+        assert_eq!(*lock.read(), 0);
+        work(100);
+    };
+    let one = rate(free, 1, || RwLock::new(0), step).0;
+    let all = rate(free, 64, || RwLock::new(0), step).0;
+    assert_eq!(all, one * 64.0);
+}
+
+#[test]
+fn time_adds_up() {
+    let (_, outcome) = mixed(5);
+    assert!(outcome.threads.len() > 40);
+    for (lived, spent) in &outcome.threads {
+        assert_eq!(*lived, spent.sum());
+    }
+    let all = |part: fn(&tremula_sync::sim::Spent) -> u64| {
+        outcome
+            .threads
+            .iter()
+            .map(|(_, spent)| part(spent))
+            .sum::<u64>()
+    };
+    assert!(all(|spent| spent.waiting) > 0 && all(|spent| spent.transfers) > 0);
+    assert!(all(|spent| spent.off) > 0);
+}
+
+/// A bit of everything: locks, sleeping, waking, allocating, reclamation, more threads than cores.
+fn mixed(seed: u64) -> (u64, Outcome<u64>) {
+    let machine = two_sockets();
+    let outcome = Simulation::on(machine).seed(seed).blame(true).run(|| {
+        let lock = Arc::new(Mutex::new(Vec::new()));
+        let collector = reclaim::Collector::new();
+        let sum = AtomicU64::new(0);
+        let parked = thread::spawn(|| {
+            thread::park();
+            thread_index() as u64
+        });
+        scoped(
+            40,
+            |number| {
+                for step in 0..100_u64 {
+                    let guard = collector.pin();
+                    let unlinked = Box::new(step);
+                    // SAFETY: nobody else has the box.
+                    unsafe { guard.defer_unchecked(move || drop(unlinked)) };
+                    lock.lock().push(Box::new(number as u64 * step));
+                    sum.fetch_add(1, Ordering::Relaxed);
+                    drop(epoch::pin());
+                    thread::yield_now();
+                }
+            },
+            || parked.thread().unpark(),
+        );
+        let index = parked.join().unwrap_or(u64::MAX);
+        assert_eq!(sum.load(Ordering::Relaxed), 4000);
+        lock.lock().iter().fold(index, |hash, value| {
+            hash.wrapping_mul(31).wrapping_add(**value)
+        })
+    });
+    (outcome.elapsed, outcome)
+}
+
+#[test]
+fn two_runs_of_a_seed_are_the_same_bytes() {
+    let (one, other) = (mixed(1).1, mixed(1).1);
+    assert_eq!(format!("{one:?}"), format!("{other:?}"));
+    assert_ne!(mixed(2).1.result, one.result, "another seed is another run");
+}
+
+#[test]
+fn more_threads_than_cores_take_turns() {
+    let machine = Machine {
+        slice: 10_000 * NANOSECOND,
+        ..Machine::free_of_charge(2)
+    };
+    let step = |_: &(), _: usize| work(1000);
+    let rates = [1, 2, 8].map(|threads| rate(machine, threads, || (), step).0);
+    assert_eq!(rates[1], rates[0] * 2.0);
+    assert_eq!(rates[2], rates[1]);
+}
+
+#[test]
+fn the_line_that_is_fought_over_is_named() {
+    let (_, outcome) = rate(
+        two_sockets(),
+        16,
+        || (CachePadded::new(AtomicU64::new(0)), AtomicU64::new(0)),
+        |(hot, _), _| {
+            hot.fetch_add(1, Ordering::Relaxed);
+        },
+    );
+    let worst = outcome.blame.first().unwrap();
+    assert!(worst.file.ends_with("sim.rs"), "{worst:?}");
+    assert!(worst.waiting > 10 * worst.transferring, "{worst:?}");
+    assert_eq!(worst.by_line.len(), 1);
+}
+
+#[test]
+fn a_panic_of_a_thread_reaches_the_thread_that_joins_it() {
+    let outcome = Simulation::on(two_sockets()).run(|| {
+        let thread = thread::spawn(|| {
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        thread.join().is_err()
+    });
+    assert!(outcome.result);
+}
+
+#[test]
+fn a_machine_that_cannot_be_is_refused_with_the_value() {
+    let machine = Machine {
+        cores: 300,
+        ..Machine::free_of_charge(1)
+    };
+    assert!(machine.check().unwrap_err().contains("300"));
+    let machine = Machine {
+        shared_speed: 101,
+        ..Machine::free_of_charge(1)
+    };
+    assert!(machine.check().unwrap_err().contains("101"));
+}
