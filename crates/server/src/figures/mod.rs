@@ -38,6 +38,7 @@ mod stopwatch;
 mod stripes;
 mod system;
 
+use crate::lock::lock;
 use crate::server::Shared;
 use definition::{Definition, Figure, Kind, Value};
 pub(crate) use definition::{Reading, Section};
@@ -46,7 +47,7 @@ pub(crate) use of_memory::MemoryNow;
 pub(crate) use open_metrics::write_metrics;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 pub(crate) use stopwatch::{Stopwatch, Took};
 pub(crate) use stripes::{CommandSum, Stripe, Stripes};
 
@@ -93,13 +94,13 @@ impl Figures {
             }
         }
         let figures = &server.figures;
-        *figures.base.lock().unwrap_or_else(PoisonError::into_inner) = base;
+        *lock(&figures.base) = base;
         figures.stripes.reset();
     }
 
     /// The value of a counter at the last reset.
     fn base(&self, field: &str) -> u64 {
-        let base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = lock(&self.base);
         base.get(field).copied().unwrap_or(0)
     }
 }

@@ -444,6 +444,28 @@ pub(super) const FIGURES: &[Definition] = &[
     ),
     one(
         Section::Persistence,
+        "current_save_keys_processed",
+        "saving_entries_done",
+        NUMBER,
+        "Entries that the snapshot has which is being made; 0 while none is made",
+        |now| {
+            let progress = now.server.persistence.as_ref()?.progress();
+            Some(progress.map_or(0, |(done, _)| done).into())
+        },
+    ),
+    one(
+        Section::Persistence,
+        "current_save_keys_total",
+        "saving_entries",
+        NUMBER,
+        "Entries that there were when it began; 0 while none is made",
+        |now| {
+            let progress = now.server.persistence.as_ref()?.progress();
+            Some(progress.map_or(0, |(_, all)| all).into())
+        },
+    ),
+    one(
+        Section::Persistence,
         "rdb_last_save_time",
         "last_save_time",
         (Gauge, Unit::Seconds),
@@ -524,6 +546,36 @@ pub(super) const FIGURES: &[Definition] = &[
         COUNT,
         "How often the log was synced",
         |now| Some(now.server.persistence.as_ref()?.stats().syncs.into()),
+    ),
+    one(
+        Section::Persistence,
+        "log_sync_usec",
+        "log_sync_microseconds",
+        (Counter, Unit::Microseconds),
+        "What the syncs of the log have taken together",
+        |now| {
+            let syncing = now.server.persistence.as_ref()?.stats().syncing;
+            Some((syncing.as_micros() as u64).into())
+        },
+    ),
+    one(
+        Section::Persistence,
+        "log_last_sync_usec",
+        "log_last_sync",
+        (Gauge, Unit::Microseconds),
+        "What the last sync of the log has taken",
+        |now| {
+            let last = now.server.persistence.as_ref()?.stats().last_sync;
+            Some((last.as_micros() as u64).into())
+        },
+    ),
+    one(
+        Section::Persistence,
+        "log_unsynced_bytes",
+        "log_unsynced_bytes",
+        BYTES,
+        "Bytes of effects that are not on the disk",
+        |now| Some(now.server.persistence.as_ref()?.stats().unsynced.into()),
     ),
     one(
         Section::Persistence,
