@@ -1,6 +1,6 @@
 //! Which nodes there are: each says its name, its address, what it may do and how far it is every
-//! second, on a subject that no stream keeps. Nothing depends on it but what is shown: followers are
-//! not in the log.
+//! second, on a subject that no stream keeps. Nothing depends on it but what is shown: followers
+//! are not in the log.
 
 use super::Settings;
 use crate::host::{Host, Presence, Standing, State};

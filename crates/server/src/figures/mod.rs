@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `definition` | what a figure is |
-//! | `of_server`, `of_memory`, `of_commands`, `of_channels`, `of_feeds` | the tables |
+//! | `of_server`, `of_disk`, `of_memory`, `of_commands`, `of_channels`, `of_feeds` | the tables |
 //! | `stripes` | what each thread counts of its commands |
 //! | `stopwatch` | how long commands take |
 //! | `histogram`, `count` | times in buckets, numbers that one thread counts |
@@ -28,6 +28,7 @@ mod histogram;
 mod monitoring;
 mod of_channels;
 mod of_commands;
+mod of_disk;
 mod of_feeds;
 mod of_group;
 mod of_memory;
@@ -54,6 +55,7 @@ pub(crate) use stripes::{CommandSum, Stripe, Stripes};
 /// The tables of figures.
 pub(crate) static REGISTRY: &[&[Definition]] = &[
     of_server::FIGURES,
+    of_disk::FIGURES,
     of_group::FIGURES,
     of_memory::FIGURES,
     of_commands::FIGURES,
