@@ -210,10 +210,7 @@ fn facts(model: &Model, now: &Sample) -> Vec<Line<'static>> {
             now.text("log_durability"),
             now.number("rdb_changes_since_last_save"),
         );
-        match now.number("log_is_full") {
-            0 => Line::from(text),
-            _ => Line::styled(format!("{text}   THE DISK IS FULL"), WARNING),
-        }
+        Line::from(text)
     } else {
         Line::from("log none: memory only")
     });
@@ -229,6 +226,9 @@ fn facts(model: &Model, now: &Sample) -> Vec<Line<'static>> {
         )));
     } else {
         lines.push(Line::from("replicas none: no group"));
+    }
+    if now.number("log_is_full") > 0 {
+        lines.push(Line::styled("THE DISK IS FULL", WARNING));
     }
     let (done, all) = (
         now.number("current_save_keys_processed"),
