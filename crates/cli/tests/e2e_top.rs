@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
+use support::tls::Authority;
 use support::{Server, free_address, run};
 
 fn top(server: &Server, flags: &[&str]) -> Output {
@@ -100,6 +101,49 @@ fn a_server_that_is_not_there_is_an_error() {
         error.contains(&port) && error.contains("cannot connect"),
         "{error}"
     );
+}
+
+#[test]
+fn a_server_with_tls_is_watched_if_it_is_who_it_should_be() {
+    let place = tempfile::tempdir().expect("a directory");
+    let [ours, theirs] = ["ours", "theirs"].map(|name| Authority::new(place.path(), name));
+    let [certificate, key] = ours.sign("server");
+    let [own, own_key] = ours.sign("client");
+    let authority = ours.certificate();
+    let server = Server::tremula(&[
+        "--memory-only",
+        "--tls-port",
+        "0",
+        "--tls-cert",
+        &certificate,
+        "--tls-key",
+        &key,
+        "--tls-ca",
+        &authority,
+    ]);
+    let tls = server.tls_address();
+    let top = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tremula"));
+        let port = tls.port().to_string();
+        command.args(["top", "--once", "--interval", "0.2", "--port", &port]);
+        run(command.args(flags), b"")
+    };
+    let mine = ["--tls-cert", &own, "--tls-key", &own_key];
+    let output = top(&[&["--tls-ca", &authority][..], &mine].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("== Overview"), "{output:?}");
+    for flags in [
+        // Nobody that is trusted says that it is this server.
+        &[&["--tls-ca", &theirs.certificate()][..], &mine].concat()[..],
+        // The server does not know the client.
+        &["--tls-ca", &authority],
+        // There is nobody to trust.
+        &["--tls-ca", "no such file"],
+    ] {
+        let output = top(flags);
+        assert_eq!(output.status.code(), Some(1), "{flags:?}");
+        assert!(text(&output.stderr).starts_with("error: "), "{output:?}");
+    }
 }
 
 /// Ctrl-C leaves, and the terminal is as it was.

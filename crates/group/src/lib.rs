@@ -23,7 +23,7 @@ mod wire;
 pub use action::{Action, Attempt, Outcome, Ready, Role};
 pub use clock::boot_time;
 pub use config::Config;
-pub use host::{Engine, Host, Report, Standing, State};
+pub use host::{Engine, Host, Presence, Report, Standing, State};
 #[cfg(feature = "jetstream")]
 pub use jetstream::{JetStream, Keeper, Packing, Settings, SettingsError, publish_snapshot};
 pub use node::{Freshness, Node, Start};

@@ -415,3 +415,19 @@ fn other_files_in_the_directory_stay() {
         );
     }
 }
+
+#[test]
+fn what_is_appended_and_not_on_the_disk_is_counted() {
+    let disk = FaultyDisk::new(1);
+    // Nothing is synced that nobody waits for.
+    let log = FileLog::open_on(&disk, &small().sync_every(None)).unwrap();
+    assert_eq!((log.stats().unsynced, log.stats().syncs), (0, 0));
+    let batch = batch(&["a", "bcd"]);
+    log.append(&batch, None).unwrap();
+    let ticket = log.append(&batch, None).unwrap();
+    assert_eq!(log.stats().unsynced, 2 * batch.bytes() as u64);
+    log.wait(ticket.last()).unwrap();
+    let stats = log.stats();
+    assert_eq!(stats.unsynced, 0);
+    assert!(stats.syncs > 0 && stats.last_sync <= stats.syncing);
+}

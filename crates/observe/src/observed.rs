@@ -107,15 +107,15 @@ pub struct SnapshotSecond {
     pub last_at: u64,
 }
 
-/// Another node at the end of a second.
+/// A node of the group at the end of a second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplicaSecond {
     /// Its name.
     pub name: String,
     /// Its role.
     pub role: String,
-    /// Records that it lacks.
-    pub lag_records: u64,
+    /// Records that it lacks, if it has said how far it is.
+    pub lag_records: Option<u64>,
 }
 
 /// What a second had. Counts are those of the second; levels are those at its end.
@@ -141,7 +141,7 @@ pub struct Second {
     pub log: Option<LogSecond>,
     /// Snapshots, if there are any.
     pub snapshots: Option<SnapshotSecond>,
-    /// Other nodes.
+    /// The nodes of its group: this one, and the others that it has heard of.
     pub replicas: Vec<ReplicaSecond>,
     /// Keys that went because memory was short.
     pub evicted: u64,

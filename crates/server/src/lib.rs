@@ -24,6 +24,7 @@ mod keeper;
 pub mod limits;
 pub mod listen;
 pub mod load;
+mod lock;
 pub mod log_keep;
 pub mod logs;
 mod machine;

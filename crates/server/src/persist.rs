@@ -273,6 +273,11 @@ impl Persistence {
         self.is_saving.load(Relaxed)
     }
 
+    /// How many entries of the snapshot that is being made are written, of how many.
+    pub(crate) fn progress(&self) -> Option<(u64, u64)> {
+        self.folder.progress()
+    }
+
     pub(crate) fn last_save(&self) -> LastSave {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -452,6 +452,13 @@ impl Post {
         (self.sender.stats(), self.sender.is_contended())
     }
 
+    /// How many connections have a sender into it: those that have sent something.
+    pub fn senders(&self) -> usize {
+        let estate = usize::from(self.estate.lock().is_some());
+        // Without the one that others are cloned from.
+        self.sender.sender_count().saturating_sub(1 + estate)
+    }
+
     /// Whether a connection is receiving from it.
     pub fn is_lent(&self) -> bool {
         self.receiver.lock().is_none()

@@ -22,13 +22,14 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use tremula_server::transfer::{Address, Client, TransferError};
+use tremula_server::CertificateError;
+use tremula_server::transfer::{Address, Client, TransferError, Trust};
 
 /// How wide plain text is.
 const PLAIN_WIDTH: u16 = 120;
 
 /// Watch a server: throughput, latency, memory, clients, log, group, slow log, index. It only asks
-/// (INFO, SHAPE, SLOWLOG GET, CLIENT LIST), without encryption.
+/// (INFO, SHAPE, SLOWLOG GET, CLIENT LIST); over TLS with --tls-ca.
 #[derive(Args)]
 pub(crate) struct Top {
     /// The server's host
@@ -44,6 +45,15 @@ pub(crate) struct Top {
     /// the environment, if it is set]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// File with the authorities whose servers are trusted, in PEM form: the connection is over TLS
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// File with the certificate of the user, for a server that asks for one
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// File with the private key of this certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Seconds from one look at the server to the next, from 0.1 to 3600
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
     interval: Duration,
@@ -73,6 +83,8 @@ enum TopError {
     },
     #[error(transparent)]
     Server(#[from] TransferError),
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     #[error("the terminal: {0}")]
     Terminal(#[source] io::Error),
     #[error("cannot print: {0}")]
@@ -82,7 +94,7 @@ enum TopError {
 /// Watches until the user leaves.
 pub(crate) fn run(command: &Top) -> ExitCode {
     let watched = address(command).and_then(|address| {
-        let mut watch = Watch::new(address);
+        let mut watch = Watch::new(address, trust(command)?);
         if command.once || command.plain || !io::stdout().is_terminal() {
             print(command, &mut watch)
         } else {
@@ -117,20 +129,31 @@ fn address(command: &Top) -> Result<Address, TopError> {
     Ok(Address::new(host, command.port, user, password))
 }
 
+/// What a connection over TLS needs, if it is to be one.
+fn trust(command: &Top) -> Result<Option<Trust>, CertificateError> {
+    let own = command.tls_cert.as_deref().zip(command.tls_key.as_deref());
+    let authorities = command.tls_ca.as_deref();
+    authorities
+        .map(|authorities| Trust::load(authorities, own))
+        .transpose()
+}
+
 /// A server, and what is known of it.
 struct Watch {
     address: Address,
+    trust: Option<Trust>,
     client: Option<Client>,
     model: Model,
 }
 
 impl Watch {
-    fn new(address: Address) -> Self {
+    fn new(address: Address, trust: Option<Trust>) -> Self {
         let shown = address.shown();
         let place = shown.strip_prefix("redis://").unwrap_or(&shown);
         Self {
             model: Model::new(place.to_owned()),
             address,
+            trust,
             client: None,
         }
     }
@@ -139,7 +162,10 @@ impl Watch {
     fn look(&mut self) -> Result<(), TransferError> {
         let mut client = match self.client.take() {
             Some(client) => client,
-            None => Client::connect(&self.address)?,
+            None => match &self.trust {
+                None => Client::connect(&self.address)?,
+                Some(trust) => Client::connect_over_tls(&self.address, trust)?,
+            },
         };
         self.model.take(Sample::take(&mut client)?);
         // Dropped if something went wrong: the next look connects anew.

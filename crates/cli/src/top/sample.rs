@@ -192,7 +192,10 @@ fn text_of(reply: &Reply) -> String {
     match reply {
         Reply::Line(text) | Reply::Error(text) => printable(text.as_bytes()),
         Reply::Text(text) => printable(text),
-        Reply::Nothing | Reply::Many(_) => String::new(),
+        Reply::Integer(number) => number.to_string(),
+        Reply::Double(number) => number.to_string(),
+        Reply::Flag(flag) => flag.to_string(),
+        Reply::Nothing | Reply::Many(_) | Reply::Pairs(_) => String::new(),
     }
 }
 
@@ -229,11 +232,10 @@ mod tests {
         assert_eq!(printable(b"a\x1b[2Jb\r\n"), "a.[2Jb..");
         assert_eq!(printable(&[b'x'; 1000]).len(), MOST_TEXT);
         let word = |text: &str| Reply::Text(text.as_bytes().to_vec());
-        let number = |number: &str| Reply::Line(number.to_owned());
         let entry = Reply::Many(vec![
-            number("1"),
-            number("1700000000"),
-            number("15000"),
+            Reply::Integer(1),
+            Reply::Integer(1_700_000_000),
+            Reply::Integer(15_000),
             Reply::Many(vec![word("SET"), word("\x1b]0;title\x07")]),
             word("127.0.0.1:5"),
             word(""),
@@ -258,7 +260,7 @@ mod tests {
             line("engine"),
             line("aspen"),
             line("leaves"),
-            line("4"),
+            Reply::Integer(4),
         ]);
         assert_eq!(read_shape(&shape), [("leaves".to_owned(), 4)]);
     }

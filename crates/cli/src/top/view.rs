@@ -202,16 +202,15 @@ fn facts(model: &Model, now: &Sample) -> Vec<Line<'static>> {
             .number("log_last_effect")
             .saturating_sub(now.number("log_durable_effect"));
         let text = format!(
-            "log lag {lag} effects   written {}B/s   syncs {}/s   durability {}   behind the snapshot {}",
+            "log lag {lag} effects, {}   written {}B/s   syncs {}/s of {}   durability {}   behind the snapshot {}",
+            bytes(now.number("log_unsynced_bytes")),
             rate("log_bytes_written"),
             rate("log_syncs"),
+            sync_time(model, now),
             now.text("log_durability"),
             now.number("rdb_changes_since_last_save"),
         );
-        match now.number("log_is_full") {
-            0 => Line::from(text),
-            _ => Line::styled(format!("{text}   THE DISK IS FULL"), WARNING),
-        }
+        Line::from(text)
     } else {
         Line::from("log none: memory only")
     });
@@ -228,6 +227,16 @@ fn facts(model: &Model, now: &Sample) -> Vec<Line<'static>> {
     } else {
         lines.push(Line::from("replicas none: no group"));
     }
+    if now.number("log_is_full") > 0 {
+        lines.push(Line::styled("THE DISK IS FULL", WARNING));
+    }
+    let (done, all) = (
+        now.number("current_save_keys_processed"),
+        now.number("current_save_keys_total"),
+    );
+    if let Some(percent) = (100 * done).checked_div(all) {
+        lines.push(Line::from(format!("snapshot {percent}% of {all} keys")));
+    }
     if now.text("rdb_last_bgsave_status") == "err" {
         lines.push(Line::styled("THE LAST SNAPSHOT FAILED", WARNING));
     }
@@ -242,6 +251,16 @@ fn facts(model: &Model, now: &Sample) -> Vec<Line<'static>> {
         ))
     }));
     lines
+}
+
+/// The average of the syncs since the last look, or the last one if there were none.
+fn sync_time(model: &Model, now: &Sample) -> String {
+    let syncs = model.rate("log_syncs");
+    let micros = match syncs > 0.0 {
+        true => model.rate("log_sync_usec") / syncs,
+        false => now.number("log_last_sync_usec") as f64,
+    };
+    format!("{} us", short(micros.round()))
 }
 
 fn commands(model: &Model, area: Rect, buffer: &mut Buffer) {
@@ -441,7 +460,9 @@ mod tests {
                 "25%",
                 "keys 7",
                 "threads busy 26% 0%",
-                "log lag 20 effects",
+                "log lag 20 effects, 1.5 KiB",
+                "syncs 4/s of 250 us",
+                "snapshot 40% of 50 keys",
                 "replicas none",
                 "get                   1.5k/s        2.0 us",
             ],

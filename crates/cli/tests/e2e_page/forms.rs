@@ -71,6 +71,7 @@ fn every_address_has_the_form_that_the_page_reads() {
             );
             has(&second["memory"], &["used", "limit", "kinds"]);
             has(&second["log"], &["lag_records", "lag_bytes", "sync_us"]);
+            assert!(second["log"]["lag_bytes"].is_u64(), "{second}");
             has(&second["snapshots"], &["running", "progress", "last_at"]);
             let commands = second["commands"].as_array().expect("commands");
             let set = commands.iter().find(|command| command["name"] == "set");

@@ -355,22 +355,30 @@ fn streams_and_connections_have_limits() {
     } = with_page(&[]);
     let streams: Vec<_> = (0..16).map(|_| open(page, "/api/events")).collect();
     assert!(streams.iter().all(|(_, status)| *status == 200));
-    assert_eq!(open(page, "/api/events").1, 429);
+    // It stays open, so that its place is not free by and by.
+    let one_more = open(page, "/api/events");
+    assert_eq!(one_more.1, 429);
     let others: Vec<_> = (0..64)
         .map(|_| TcpStream::connect(page).expect("a connection"))
         .collect();
     // They are accepted in their order, so that the last one comes when all places are taken.
     let mut last = others.last().expect("some");
     last.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    assert_eq!(last.read(&mut [0]).expect("its end"), 0);
-    drop((streams, others));
-    eventually("there is room again", || {
-        // While there is no room, the connection ends without an answer.
-        let mut stream = TcpStream::connect(page).expect("a connection");
-        let head = format!("GET /health HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n");
-        let mut answer = Vec::new();
-        let sent = stream.write_all(head.as_bytes());
-        let read = sent.and_then(|()| stream.read_to_end(&mut answer));
-        read.is_ok() && answer.starts_with(b"HTTP/1.1 200")
-    });
+    let mut answer = String::new();
+    last.read_to_string(&mut answer)
+        .expect("an answer, and its end");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let length = format!("content-length: {}\r\n", body.len());
+    assert!(head.contains(&length), "{answer}");
+    assert!(head.contains("x-content-type-options: nosniff"), "{answer}");
+    let body: serde_json::Value = serde_json::from_str(body).expect("a JSON text");
+    let error = body["error"].as_str().unwrap_or_default();
+    assert!(error.contains("64 connections"), "{error}");
+    // A request that was sent before the answer was read does not cut it.
+    let refused = get(page, "/health");
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.error(), error);
+    drop((streams, one_more, others));
+    eventually("there is room again", || get(page, "/health").status == 200);
 }

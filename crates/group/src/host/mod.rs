@@ -63,13 +63,24 @@ pub trait State: Send + Sync {
     /// The node leads from now on: the state's next effect has this number. No lock is held.
     fn lead(&self, next: Sequence);
 
-    /// A node of the group has said that it is there, and where it takes clients: each does so now
-    /// and then, also this one. No lock is held.
-    fn heard(&self, _node: &str, _address: &str) {}
+    /// A node of the group has said that it is there: each does so now and then, also this one. No
+    /// lock is held.
+    fn heard(&self, _node: &Presence<'_>) {}
 
     /// The node serves nothing any more: it has stepped down, refuses, or needs a snapshot. Called
     /// under a lock.
     fn ended(&self, standing: Standing, why: &str);
+}
+
+/// What a node says of itself now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presence<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where it takes clients.
+    pub address: &'a str,
+    /// What it may do, and the last record that its state has, if it has said so.
+    pub state: Option<(Standing, Sequence)>,
 }
 
 /// A node of a group at work.

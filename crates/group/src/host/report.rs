@@ -37,6 +37,21 @@ impl Standing {
         Self::Behind,
     ];
 
+    /// The one with this [name](Self::name).
+    ///
+    /// ```
+    /// use tremula_group::Standing;
+    ///
+    /// assert_eq!(Standing::named("leader"), Some(Standing::Leader));
+    /// assert_eq!(Standing::named("king"), None);
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|standing| standing.name() == name)
+    }
+
     /// As `INFO` shows it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -80,6 +95,12 @@ impl Host {
     #[must_use]
     pub fn standing(&self) -> Standing {
         Standing::ALL[usize::from(self.standing.load(SeqCst)) % Standing::ALL.len()]
+    }
+
+    /// The last record of the state that its log has. O(1), without a lock.
+    #[must_use]
+    pub fn last(&self) -> Sequence {
+        Sequence::new(self.last.load(SeqCst))
     }
 
     /// Whether the leader's lease lasts *now*. To be asked behind a read of the state. O(1), no

@@ -165,7 +165,7 @@ impl JetStream {
                 };
                 match begun {
                     Ok(context) => {
-                        let presence = presence::keep(context.client(), &settings, presence);
+                        let presence = presence::keep(context.client(), &settings, &host, presence);
                         tokio::select! {
                             () = work(&host, &settings, context, received) => (),
                             () = presence => (),

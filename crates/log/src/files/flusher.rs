@@ -39,6 +39,8 @@ pub(super) struct Flusher {
     /// What those who wait know to be durable.
     announced: Sequence,
     unsynced: u64,
+    /// Bytes of the batches that were written, since the log was opened.
+    batches: u64,
     /// The time of the last frame: no later one has an earlier time.
     time: u64,
     /// When the first record was written that is not synced.
@@ -56,6 +58,7 @@ impl Flusher {
             durable,
             announced: durable,
             unsynced: 0,
+            batches: 0,
             time,
             unsynced_since: None,
         }
@@ -166,6 +169,7 @@ impl Flusher {
                 self.announce();
                 write_or_wait(&self.shared, &self.segment, bytes, self.offset)?;
             }
+            self.batches += frames.iter().map(|frame| frame.body as u64).sum::<u64>();
             let length = (end - begin) as u64;
             self.offset += length;
             self.unsynced += length;
@@ -220,12 +224,18 @@ impl Flusher {
     /// Makes everything durable that was written.
     fn sync(&mut self) -> Result<(), Stopped> {
         let failure = self.segment.failure("sync");
+        let began = Instant::now();
         self.segment
             .file
             .sync()
             .map_err(failure)
             .map_err(Stopped::Failed)?;
-        self.shared.counts.syncs.fetch_add(1, Ordering::Relaxed);
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let counts = &self.shared.counts;
+        counts.syncs.fetch_add(1, Ordering::Relaxed);
+        counts.syncing.fetch_add(took, Ordering::Relaxed);
+        counts.last_sync.store(took, Ordering::Relaxed);
+        counts.durable.store(self.batches, Ordering::Relaxed);
         self.durable = self.written;
         self.unsynced = 0;
         self.unsynced_since = None;

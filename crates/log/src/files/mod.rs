@@ -43,7 +43,7 @@ use spares::Spares;
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tremula_sync::atomic::{AtomicU64, Ordering};
 use tremula_sync::thread::{Builder, JoinHandle};
 use tremula_sync::{Arc, Mutex, system};
@@ -149,6 +149,9 @@ impl FileLog {
                 frames: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 syncs: AtomicU64::new(0),
+                syncing: AtomicU64::new(0),
+                last_sync: AtomicU64::new(0),
+                durable: AtomicU64::new(0),
             },
             config: config.clone(),
             queue: Queue::new(tail, 0),
@@ -211,15 +214,21 @@ impl FileLog {
     /// let ticket = log.append(&Batch::of(b"a record"), None).unwrap();
     /// log.wait(ticket.last()).unwrap();
     /// assert_eq!((log.stats().frames, log.stats().syncs), (1, 1));
+    /// assert_eq!(log.stats().unsynced, 0);
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // Read first: what becomes durable meanwhile makes the difference too large, not negative.
+        let durable = counted(&shared.counts.durable);
         Stats {
             frames: counted(&shared.counts.frames),
             bytes: counted(&shared.counts.bytes),
             syncs: counted(&shared.counts.syncs),
+            syncing: Duration::from_micros(counted(&shared.counts.syncing)),
+            last_sync: Duration::from_micros(counted(&shared.counts.last_sync)),
+            unsynced: shared.queue.appended().saturating_sub(durable),
             segments: shared.segments.lock().len() as u64,
             spares: shared.spares.count() as u64,
             is_full: shared.queue.full().is_some(),

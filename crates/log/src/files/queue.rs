@@ -114,6 +114,8 @@ pub(super) struct Queue(Mutex<State>);
 struct State {
     pending: Pending,
     tail: Tail,
+    /// Bytes of all batches that were appended, since the log was opened.
+    appended: u64,
     /// Bytes that surely find a place on the disk.
     room: u64,
     full: Option<Full>,
@@ -126,6 +128,7 @@ impl Queue {
         Self(Mutex::new(State {
             pending: Pending::default(),
             tail,
+            appended: 0,
             room,
             full: None,
             stopped: None,
@@ -154,6 +157,7 @@ impl Queue {
         let before = state.pending.bytes.len();
         state.pending.add(batch, tail);
         let after = state.pending.bytes.len();
+        state.appended += batch.bytes() as u64;
         let ticket = Ticket::new(tail.next, batch.len(), tail.chain.and(digest));
         state.tail = Tail {
             next: ticket.next(),
@@ -175,6 +179,11 @@ impl Queue {
 
     pub(super) fn tail(&self) -> Tail {
         self.0.lock().tail
+    }
+
+    /// Bytes of all batches that were appended, since the log was opened.
+    pub(super) fn appended(&self) -> u64 {
+        self.0.lock().appended
     }
 
     /// Whether something waits, and whether it is much.

@@ -14,7 +14,7 @@ use crate::sequence::Sequence;
 use crate::watermark::Watermark;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tremula_sync::atomic::AtomicU64;
 use tremula_sync::{Arc, Mutex, system};
 
@@ -45,6 +45,12 @@ pub struct Stats {
     pub bytes: u64,
     /// Syncs that have made them durable.
     pub syncs: u64,
+    /// What all these syncs have taken together.
+    pub syncing: Duration,
+    /// What the last one has taken; zero if there was none.
+    pub last_sync: Duration,
+    /// Bytes that were appended and are not durable.
+    pub unsynced: u64,
     /// Segments now.
     pub segments: u64,
     /// Segments that are ready to be used.
@@ -58,6 +64,11 @@ pub(super) struct Counts {
     pub(super) frames: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) syncs: AtomicU64,
+    /// Microseconds of all syncs, and of the last one.
+    pub(super) syncing: AtomicU64,
+    pub(super) last_sync: AtomicU64,
+    /// Of the bytes that were [appended](super::queue::Queue::appended), how many are durable.
+    pub(super) durable: AtomicU64,
 }
 
 /// What the log's threads and its readers share.

@@ -432,6 +432,14 @@ const CHARTS = [
     lines: () => [{ name: "records", of: (second) => second.log?.lag_records ?? null }],
   },
   {
+    id: "lag",
+    title: "Log lag in bytes",
+    unit: "bytes not yet on the disk",
+    section: "log",
+    value: format.bytes,
+    lines: () => [{ name: "bytes", of: (second) => second.log?.lag_bytes ?? null }],
+  },
+  {
     id: "sync",
     title: "Log sync",
     unit: "microseconds a sync",

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `mod` | the thread, the connections and their limits |
+//! | `crowd` | what connections above the limit get |
 //! | `guard` | the checks of a request's head |
 //! | `access` | tokens and logins |
 //! | `query` | the parameters of an address |
@@ -13,6 +14,7 @@
 //! What may take long, a walk or a list of keys, runs on another thread, so that the events go on.
 
 mod access;
+mod crowd;
 mod events;
 #[doc(hidden)]
 pub mod fuzz;
@@ -35,7 +37,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Connections at the same time. Further ones are closed at once.
+/// Connections at the same time. Further ones get a `503`.
 const MOST_CONNECTIONS: usize = 64;
 
 /// Pages that get events at the same time.
@@ -184,6 +186,7 @@ fn serve(
 /// Accepts connections for ever.
 async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let refusals = Arc::new(Semaphore::new(crowd::MOST_REFUSALS));
     loop {
         let (socket, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -194,6 +197,13 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             }
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            // In a flood of connections some get no answer: to answer is work, too.
+            if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
+                tokio::spawn(async move {
+                    crowd::refuse(socket).await;
+                    drop(refusal);
+                });
+            }
             continue;
         };
         // Answers are small, and come whole.

@@ -34,6 +34,7 @@ mod topic;
 use crate::clients::{Client, Ending};
 use crate::glob;
 use crate::limits::ChannelLimits;
+use crate::lock::lock;
 use crate::outbox::{Bounds, Outbox};
 use crate::server::Shared;
 use message::message;
@@ -43,7 +44,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use subscriber::Subscriber;
-use topic::{Name, Topics, lock};
+use topic::{Name, Topics};
 
 /// What can be listened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 //! change only counts: the next message of a part takes the new list.
 
 use super::subscriber::Subscriber;
-use super::topic::{Name, PARTS, Topic, lock};
+use super::topic::{Name, PARTS, Topic};
+use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,7 +1,8 @@
 //! A client that listens.
 
 use super::Kind;
-use super::topic::{Name, lock};
+use super::topic::Name;
+use crate::lock::lock;
 use crate::outbox::Outbox;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

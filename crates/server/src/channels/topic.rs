@@ -2,21 +2,16 @@
 
 use super::subscriber::Subscriber;
 use crate::clients::Client;
+use crate::lock::lock;
 use crate::outbox::{Bounds, Piece};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tremula_store::Value;
 
 /// The name of a channel, or a pattern.
 pub(super) type Name = Arc<[u8]>;
-
-/// Locks. The data behind these locks is consistent after every statement, so a panic of another
-/// thread that held the lock does not matter.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A channel or a pattern.
 pub(super) struct Topic {

@@ -1,8 +1,8 @@
 //! How many atoms the clients of each address have made. Atoms are never freed, so a client that
 //! connects again must not get another share of them.
 
-use super::lock;
 use crate::limits::TermLimits;
+use crate::lock::lock;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;

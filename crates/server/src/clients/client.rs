@@ -1,7 +1,7 @@
 //! One connected client, as other connections and the keeper see it.
 
-use super::lock;
 use crate::commands::Command;
+use crate::lock::lock;
 use crate::resp::Protocol;
 use crate::transport::{Address, Socket};
 use crate::users::DEFAULT;

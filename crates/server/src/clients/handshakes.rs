@@ -1,7 +1,8 @@
 //! What the server counts and says of handshakes, and of clients at the wrong port.
 
-use super::{Client, lock};
+use super::Client;
 use crate::descriptors::Throttle;
+use crate::lock::lock;
 use crate::transport::HandshakeError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

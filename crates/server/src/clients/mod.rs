@@ -6,6 +6,7 @@ mod handshakes;
 mod pause;
 
 use crate::limits::Limits;
+use crate::lock::lock;
 use crate::transport::Socket;
 use atoms::AtomQuotas;
 pub(crate) use atoms::machine;
@@ -15,7 +16,7 @@ pub(crate) use pause::Pause;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A client's buffers count in the total in steps of this many bytes, so that short commands and
@@ -293,10 +294,4 @@ impl Drop for Admission {
     fn drop(&mut self) {
         self.0.admitted.fetch_sub(1, Relaxed);
     }
-}
-
-/// Locks. The data behind these locks is consistent after every statement, so a panic of another
-/// thread that held the lock does not matter.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

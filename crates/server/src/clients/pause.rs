@@ -1,7 +1,7 @@
 //! `CLIENT PAUSE`: commands wait for a time.
 
-use super::lock;
 use crate::commands::Command;
+use crate::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

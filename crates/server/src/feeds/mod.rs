@@ -35,10 +35,11 @@ mod watcher;
 
 use crate::clients::Client;
 use crate::limits::FeedLimits;
+use crate::lock::lock;
 use crate::outbox::Outbox;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tail::Tail;
 use tremula_store::{Since, Span, Store, WatchError};
 use watcher::{Group, Watcher};
@@ -50,12 +51,6 @@ const EACH: usize = 500;
 
 /// How often the bounds of a watch are kept.
 const COPIES: usize = 3;
-
-/// Locks. The data behind every lock is consistent after every statement, so a panic of another
-/// thread that held it does not matter.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A range as a client has named it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

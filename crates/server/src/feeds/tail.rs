@@ -2,7 +2,8 @@
 
 use super::index::Index;
 use super::watcher::{Place, Watcher};
-use super::{Feeds, Name, frames, lock};
+use super::{Feeds, Name, frames};
+use crate::lock::lock;
 use crate::outbox::{Messages, Piece};
 use std::collections::BTreeMap;
 use std::mem;

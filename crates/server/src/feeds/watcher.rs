@@ -1,7 +1,8 @@
 //! One client's watches, and their reading of the log as long as they are behind its tail.
 
-use super::{Feeds, Name, Refused, frames, lock};
+use super::{Feeds, Name, Refused, frames};
 use crate::limits::FeedLimits;
+use crate::lock::lock;
 use crate::outbox::{Messages, Outbox, Piece};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `definition` | what a figure is |
-//! | `of_server`, `of_memory`, `of_commands`, `of_channels`, `of_feeds` | the tables |
+//! | `of_server`, `of_disk`, `of_memory`, `of_commands`, `of_channels`, `of_feeds` | the tables |
 //! | `stripes` | what each thread counts of its commands |
 //! | `stopwatch` | how long commands take |
 //! | `histogram`, `count` | times in buckets, numbers that one thread counts |
@@ -28,6 +28,7 @@ mod histogram;
 mod monitoring;
 mod of_channels;
 mod of_commands;
+mod of_disk;
 mod of_feeds;
 mod of_group;
 mod of_memory;
@@ -38,6 +39,7 @@ mod stopwatch;
 mod stripes;
 mod system;
 
+use crate::lock::lock;
 use crate::server::Shared;
 use definition::{Definition, Figure, Kind, Value};
 pub(crate) use definition::{Reading, Section};
@@ -46,13 +48,14 @@ pub(crate) use of_memory::MemoryNow;
 pub(crate) use open_metrics::write_metrics;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 pub(crate) use stopwatch::{Stopwatch, Took};
 pub(crate) use stripes::{CommandSum, Stripe, Stripes};
 
 /// The tables of figures.
 pub(crate) static REGISTRY: &[&[Definition]] = &[
     of_server::FIGURES,
+    of_disk::FIGURES,
     of_group::FIGURES,
     of_memory::FIGURES,
     of_commands::FIGURES,
@@ -93,13 +96,13 @@ impl Figures {
             }
         }
         let figures = &server.figures;
-        *figures.base.lock().unwrap_or_else(PoisonError::into_inner) = base;
+        *lock(&figures.base) = base;
         figures.stripes.reset();
     }
 
     /// The value of a counter at the last reset.
     fn base(&self, field: &str) -> u64 {
-        let base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = lock(&self.base);
         base.get(field).copied().unwrap_or(0)
     }
 }

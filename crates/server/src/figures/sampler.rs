@@ -5,8 +5,9 @@
 //! is bounded, and each sample says how many commands it stands for.
 
 use super::count::Count;
+use crate::lock::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 /// A sample stands for this number of commands, if they are few.
 const LEAST: u64 = 16;
@@ -67,7 +68,7 @@ impl Sampler {
             self.each.store(MOST, Relaxed);
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if kept.len() >= ROOM {
             // Half of them stand for the others too.
             let mut number = 0;
@@ -95,7 +96,7 @@ impl Sampler {
 
     /// Moves the samples to `into`. From the first call on, there are some.
     pub(crate) fn take(&self, into: &mut Vec<Sample>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if !self.is_on.swap(true, Relaxed) {
             self.each.store(LEAST, Relaxed);
         }

@@ -8,8 +8,9 @@ use super::count::Count;
 use super::histogram::{Histogram, Times};
 use super::sampler::{Sample, Sampler};
 use crate::commands::{COUNT, Command, numbered};
+use crate::lock::lock;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use tremula_sync::CachePadded;
 
@@ -258,10 +259,6 @@ impl Stripes {
         };
         *lock(&self.base) = base;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{Group, GroupArgs, GroupError, common};
 use crate::server::Shared;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use tremula_group::{JetStream, Point, Settings, Standing, State};
+use tremula_group::{JetStream, Point, Presence, Settings, Standing, State};
 use tremula_log::Batch;
 use tremula_store::Sequence;
 
@@ -19,9 +19,9 @@ impl State for Served {
         Ok(())
     }
 
-    fn heard(&self, node: &str, address: &str) {
+    fn heard(&self, node: &Presence<'_>) {
         if let Some(group) = &self.0.group {
-            group.nodes.heard(node, address);
+            group.nodes.heard(node);
         }
     }
 

@@ -2,11 +2,14 @@
 
 use super::{Group, host_and_port};
 use crate::channels::{Kind, publish};
+use crate::lock::lock;
 use crate::server::Shared;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::time::MissedTickBehavior;
+use tremula_group::{Presence, Standing};
+use tremula_store::Sequence;
 
 /// How often the leader's address is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -31,6 +34,8 @@ pub(crate) struct Seen {
     pub(crate) address: String,
     /// How long ago it said so.
     pub(crate) age: Duration,
+    /// What it may do, and the last effect that it has, if it has said so.
+    pub(crate) state: Option<(Standing, Sequence)>,
 }
 
 impl Seen {
@@ -42,20 +47,32 @@ impl Seen {
 
 /// Nodes by their names.
 #[derive(Default)]
-pub(super) struct Nodes(Mutex<BTreeMap<String, (String, Instant)>>);
+pub(super) struct Nodes(Mutex<BTreeMap<String, Known>>);
+
+struct Known {
+    address: String,
+    at: Instant,
+    state: Option<(Standing, Sequence)>,
+}
 
 impl Nodes {
     #[cfg_attr(
         not(feature = "jetstream"),
         allow(dead_code, reason = "nobody is heard")
     )]
-    pub(super) fn heard(&self, name: &str, address: &str) {
-        let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.retain(|_, (_, at)| at.elapsed() < FORGOTTEN);
+    pub(super) fn heard(&self, node: &Presence<'_>) {
+        let (name, address) = (node.name, node.address);
+        let mut nodes = lock(&self.0);
+        nodes.retain(|_, known| known.at.elapsed() < FORGOTTEN);
         // A node that has another name now is at its old address.
-        nodes.retain(|other, (known, _)| known != address || other == name);
+        nodes.retain(|other, known| known.address != address || other == name);
         if nodes.len() < MOST || nodes.contains_key(name) {
-            nodes.insert(name.to_owned(), (address.to_owned(), Instant::now()));
+            let known = Known {
+                address: address.to_owned(),
+                at: Instant::now(),
+                state: node.state,
+            };
+            nodes.insert(name.to_owned(), known);
         }
     }
 }
@@ -63,11 +80,12 @@ impl Nodes {
 impl Group {
     /// The nodes that have said that they are there, by their names.
     pub(crate) fn nodes(&self) -> Vec<Seen> {
-        let nodes = self.nodes.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = nodes.iter().map(|(name, (address, at))| Seen {
+        let nodes = lock(&self.nodes.0);
+        let seen = nodes.iter().map(|(name, known)| Seen {
             name: name.clone(),
-            address: address.clone(),
-            age: at.elapsed(),
+            address: known.address.clone(),
+            age: known.at.elapsed(),
+            state: known.state,
         });
         seen.collect()
     }
@@ -105,15 +123,22 @@ mod tests {
     #[test]
     fn a_node_is_known_by_its_last_name_and_address() {
         let nodes = Nodes::default();
+        let heard = |name: &str, address: &str| {
+            nodes.heard(&Presence {
+                name,
+                address,
+                state: None,
+            });
+        };
         for (name, address) in [("a", "x:1"), ("b", "x:2"), ("a", "x:3"), ("c", "x:2")] {
-            nodes.heard(name, address);
+            heard(name, address);
         }
         for number in 0..100 {
-            nodes.heard(&format!("n{number}"), &format!("y:{number}"));
+            heard(&format!("n{number}"), &format!("y:{number}"));
         }
-        let known = nodes.0.lock().unwrap();
-        assert_eq!(known["a"].0, "x:3");
-        assert_eq!(known["c"].0, "x:2");
+        let known = lock(&nodes.0);
+        assert_eq!(known["a"].address, "x:3");
+        assert_eq!(known["c"].address, "x:2");
         assert!(!known.contains_key("b"));
         assert_eq!(known.len(), MOST);
     }

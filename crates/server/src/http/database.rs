@@ -1,8 +1,9 @@
 //! A database as a map of the page.
 
+use crate::lock::lock;
 use crate::server::Shared;
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tremula_observe::{KeyInfo, Keys, Leaf, MapInfo, ObservedMap, Sampled, SlowKey};
 use tremula_store::{Direction, Key, KeyRange};
@@ -85,7 +86,7 @@ impl ObservedMap for OfDatabase {
     }
 
     fn take_samples(&self, into: &mut Vec<Sampled>) {
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = lock(&self.samples);
         if let Some(own) = samples.get_mut(self.number) {
             into.append(own);
         }

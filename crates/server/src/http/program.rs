@@ -4,13 +4,14 @@ use super::console;
 use super::database::{OfDatabase, Samples, micros, millis, text};
 use crate::commands::{Command, all, lookup_full, numbered};
 use crate::figures::{MemoryNow, Reading, Times, write_metrics};
+use crate::lock::lock;
 use crate::server::Shared;
 use crate::users::{DEFAULT, Reason, User};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tremula_group::Standing;
 use tremula_observe::{
@@ -18,7 +19,7 @@ use tremula_observe::{
     MemorySecond, Metrics, Observed, ObservedMap, Overview, Refusal, ReplicaSecond, Reply, Sampled,
     Second, Section, ShardInfo, SlowCommand, SnapshotSecond, Visitor,
 };
-use tremula_store::DATABASES;
+use tremula_store::{DATABASES, Sequence};
 
 /// For how long no thread may stand still if the server is healthy. Longer than any command should
 /// take.
@@ -101,12 +102,12 @@ impl Program {
 
     fn log(&self) -> Option<LogSecond> {
         let log = self.server.store.log()?;
-        self.server.persistence.as_ref()?;
+        let stats = self.server.persistence.as_ref()?.stats();
         let last = self.server.store.last_effect().get();
         Some(LogSecond {
             lag_records: last.saturating_sub(log.durable().get()),
-            lag_bytes: None,
-            sync_us: None,
+            lag_bytes: Some(stats.unsynced),
+            sync_us: (stats.syncs > 0).then(|| micros(stats.last_sync)),
         })
     }
 
@@ -114,7 +115,7 @@ impl Program {
         let persistence = self.server.persistence.as_ref()?;
         Some(SnapshotSecond {
             running: persistence.is_saving(),
-            progress: None,
+            progress: (persistence.progress()).map(|(done, all)| done as f64 / all.max(1) as f64),
             last_at: persistence.last_save_time().saturating_mul(1000),
         })
     }
@@ -124,12 +125,26 @@ impl Program {
             return Vec::new();
         };
         let report = group.report();
+        // What others have said is up to a second old, and so are their lags.
+        let behind = |last: Sequence| report.confirmed.get().saturating_sub(last.get());
         let own = ReplicaSecond {
             name: group.node.clone(),
             role: report.standing.name().to_owned(),
-            lag_records: report.confirmed.get().saturating_sub(report.last.get()),
+            lag_records: Some(behind(report.last)),
         };
-        vec![own]
+        let others = group.nodes().into_iter();
+        let others = others.filter(|node| node.name != group.node);
+        let others = others.map(|node| {
+            let state = node.state.filter(|_| !node.is_away());
+            ReplicaSecond {
+                role: state
+                    .map_or("away", |(standing, _)| standing.name())
+                    .to_owned(),
+                lag_records: state.map(|(_, last)| behind(last)),
+                name: node.name,
+            }
+        });
+        std::iter::once(own).chain(others).collect()
     }
 }
 
@@ -341,7 +356,7 @@ impl Observed for Program {
                 buffers: 1 + u64::from(slots),
                 grown: u64::from(stats.installs) + u64::from(stats.growths),
                 folded: u64::from(stats.removals) + u64::from(stats.shrinks),
-                senders: None,
+                senders: Some(post.senders() as u64),
                 waiting: post.is_lent().into(),
             })
         });
@@ -488,10 +503,6 @@ impl ObservedMap for Tables {
     fn keys(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<tremula_observe::Keys, String> {
         Err("tables do not show their keys here; use ETS.SELECT".to_owned())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

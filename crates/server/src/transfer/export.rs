@@ -2,7 +2,8 @@
 
 use super::TransferError;
 use super::import::open;
-use super::redis::{Address, Client, Reply};
+use super::redis::{Address, Client};
+use super::reply::Reply;
 use crate::load::Format;
 use serde_json::json;
 use std::collections::BTreeMap;

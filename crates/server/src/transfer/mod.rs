@@ -6,16 +6,22 @@
 //! | `import` | files of Redis, and a full copy from a server, into a directory |
 //! | `export` | a directory or a server, as lines |
 //! | `redis` | a client of a Redis server: as much as these two and `tremula top` need |
+//! | `reply` | the replies of a server, and how they are read |
+//! | `trust` | what a connection over TLS needs |
 
 mod export;
 mod import;
 mod redis;
+mod reply;
+mod trust;
 
 pub use export::{ExportArgs, export};
 #[cfg(any(test, fuzzing))]
 pub(crate) use import::each_of;
 pub use import::{ImportArgs, import};
-pub use redis::{Address, Client, Reply};
+pub use redis::{Address, Client};
+pub use reply::Reply;
+pub use trust::Trust;
 
 use crate::rdb::RdbError;
 use std::io;

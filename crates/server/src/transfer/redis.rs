@@ -1,19 +1,17 @@
 //! A client of a Redis server: calls, and a full copy as a replica gets it.
 
-use super::TransferError;
-use std::io::{BufRead, BufReader, Read, Write};
+use super::reply::{Reply, Unread, read_line};
+use super::{TransferError, Trust};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the server may be silent. It says something every second while it writes a copy.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The longest line of a reply, and the most elements of one.
-const MOST_LINE: u64 = 64 << 10;
-const MOST_ELEMENTS: usize = 1 << 20;
-/// The longest string of a reply, as Redis takes by default.
-const MOST_STRING: u64 = 512 << 20;
 
 /// Where a server is: `redis://[[user]:password@]host[:port]`.
 #[derive(Clone, PartialEq, Eq)]
@@ -91,25 +89,15 @@ impl FromStr for Address {
     }
 }
 
-/// What a server replies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// A short text or a number.
-    Line(String),
-    /// An error, with its code.
-    Error(String),
-    /// Bytes.
-    Text(Vec<u8>),
-    /// No value.
-    Nothing,
-    /// Several replies.
-    Many(Vec<Self>),
-}
+/// What a connection reads and writes.
+trait Stream: Read + Write + Send {}
 
-/// A connection to a server, over TCP.
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A connection to a server, over TCP or TLS.
 pub struct Client {
     from: String,
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
 }
 
 impl Client {
@@ -119,17 +107,34 @@ impl Client {
     ///
     /// The server cannot be reached, or refuses the password.
     pub fn connect(address: &Address) -> Result<Self, TransferError> {
-        let from = address.shown();
-        let broken = |error: std::io::Error| TransferError::Server {
-            from: from.clone(),
-            what: format!("cannot connect: {error}"),
+        let stream = open(address).map_err(|error| unreachable(address, &error))?;
+        Self::over(Box::new(stream), address)
+    }
+
+    /// The same over TLS.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached, does not prove who it is, or refuses the client.
+    pub fn connect_over_tls(address: &Address, trust: &Trust) -> Result<Self, TransferError> {
+        let connect = || -> io::Result<_> {
+            let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
+            let session = ClientConnection::new(Arc::clone(&trust.0), name);
+            let session = session.map_err(io::Error::other)?;
+            let mut stream = StreamOwned::new(session, open(address)?);
+            while stream.conn.is_handshaking() {
+                stream.conn.complete_io(&mut stream.sock)?;
+            }
+            Ok(stream)
         };
-        let stream = TcpStream::connect((&*address.host, address.port)).map_err(broken)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
+        let stream = connect().map_err(|error| unreachable(address, &error))?;
+        Self::over(Box::new(stream), address)
+    }
+
+    fn over(stream: Box<dyn Stream>, address: &Address) -> Result<Self, TransferError> {
         let mut client = Self {
             stream: BufReader::with_capacity(256 << 10, stream),
-            from,
+            from: address.shown(),
         };
         if let Some(password) = &address.password {
             let mut login = vec!["AUTH"];
@@ -168,7 +173,8 @@ impl Client {
             bytes.extend_from_slice(argument);
             bytes.extend_from_slice(b"\r\n");
         }
-        let sent = self.stream.get_mut().write_all(&bytes);
+        let stream = self.stream.get_mut();
+        let sent = stream.write_all(&bytes).and_then(|()| stream.flush());
         sent.map_err(|error| self.broken(&error))
     }
 
@@ -194,62 +200,18 @@ impl Client {
     ///
     /// The connection breaks, or the reply is none.
     pub fn reply(&mut self) -> Result<Reply, TransferError> {
-        self.reply_at(0)
+        Reply::read(&mut self.stream).map_err(|unread| self.unread(unread))
     }
 
-    fn reply_at(&mut self, depth: usize) -> Result<Reply, TransferError> {
-        let line = self.line()?;
-        let (kind, rest) = line.split_at_checked(1).unwrap_or(("", ""));
-        let number = rest.parse::<i64>();
-        match (kind, number) {
-            ("+" | ":", _) => Ok(Reply::Line(rest.to_owned())),
-            ("-", _) => Ok(Reply::Error(rest.to_owned())),
-            ("$" | "*", Ok(-1)) => Ok(Reply::Nothing),
-            ("$", Ok(length)) => {
-                let length = u64::try_from(length)
-                    .ok()
-                    .filter(|long| *long <= MOST_STRING);
-                let length =
-                    length.ok_or_else(|| self.wrong(format!("a string of {rest} bytes")))?;
-                self.text(length).map(Reply::Text)
-            }
-            ("*", Ok(count)) if depth < 4 => {
-                let count = usize::try_from(count)
-                    .ok()
-                    .filter(|count| *count <= MOST_ELEMENTS);
-                let count = count.ok_or_else(|| self.wrong(format!("a list of {rest}")))?;
-                let mut elements = Vec::new();
-                for _ in 0..count {
-                    elements.push(self.reply_at(depth + 1)?);
-                }
-                Ok(Reply::Many(elements))
-            }
-            _ => Err(self.wrong(format!("a reply that is none: {line:?}"))),
+    fn unread(&self, unread: Unread) -> TransferError {
+        match unread {
+            Unread::Broken(error) => self.broken(&error),
+            Unread::Wrong(what) => self.wrong(what),
         }
     }
 
     fn line(&mut self) -> Result<String, TransferError> {
-        let mut line = Vec::new();
-        let read = (&mut self.stream)
-            .take(MOST_LINE)
-            .read_until(b'\n', &mut line);
-        read.map_err(|error| self.broken(&error))?;
-        if line.pop() != Some(b'\n') {
-            return Err(self.wrong("the connection ended, or a line is too long"));
-        }
-        line.pop_if(|byte| *byte == b'\r');
-        Ok(String::from_utf8_lossy(&line).into_owned())
-    }
-
-    fn text(&mut self, length: u64) -> Result<Vec<u8>, TransferError> {
-        let mut text = Vec::new();
-        let read = (&mut self.stream).take(length + 2).read_to_end(&mut text);
-        let read = read.map_err(|error| self.broken(&error))?;
-        if read as u64 != length + 2 {
-            return Err(self.wrong("the connection ended"));
-        }
-        text.truncate(text.len() - 2);
-        Ok(text)
+        read_line(&mut self.stream).map_err(|unread| self.unread(unread))
     }
 
     /// Asks for a full copy, as a replica does. Returns what the copy can be read from, and its
@@ -276,6 +238,21 @@ impl Client {
             Some(length) => Ok((self.stream, length)),
             None => Err(self.wrong(format!("no copy but {line:?}"))),
         }
+    }
+}
+
+fn open(address: &Address) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((&*address.host, address.port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+fn unreachable(address: &Address, error: &io::Error) -> TransferError {
+    TransferError::Server {
+        from: address.shown(),
+        what: format!("cannot connect: {error}"),
     }
 }
 

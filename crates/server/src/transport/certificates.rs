@@ -138,7 +138,7 @@ fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, CertificateError> {
     Ok(Arc::new(config))
 }
 
-fn authorities(path: &Path) -> Result<RootCertStore, CertificateError> {
+pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, CertificateError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
         let added = roots.add(certificate);
@@ -148,7 +148,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, CertificateError> {
 }
 
 /// The certificates of a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let text = read(path)?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let all = all.map_err(|error| pem_error(path, &error, "certificate"))?;
@@ -158,7 +158,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Certificate
     Ok(all)
 }
 
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, CertificateError> {
+pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, CertificateError> {
     let key = PrivateKeyDer::from_pem_slice(&read(path)?);
     key.map_err(|error| pem_error(path, &error, "private key that needs no passphrase"))
 }

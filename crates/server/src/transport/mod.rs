@@ -15,8 +15,8 @@ mod session;
 mod socket;
 mod unix;
 
-pub(crate) use certificates::Certificates;
 pub use certificates::{AuthClients, CertificateError, TlsFiles};
+pub(crate) use certificates::{Certificates, authorities, certificates, private_key};
 pub(crate) use session::{HandshakeError, Session};
 pub(crate) use socket::{Address, Incoming, Socket};
 pub use unix::{SocketMode, UnixError, UnixSocket};

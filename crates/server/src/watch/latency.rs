@@ -1,6 +1,7 @@
 //! When something took long, for `LATENCY`.
 
-use super::{lock, now};
+use super::now;
+use crate::lock::lock;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;

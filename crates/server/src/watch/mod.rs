@@ -20,7 +20,6 @@ pub(crate) use latency::{Event, Latencies, Sample};
 pub(crate) use monitor::{Monitors, Watching};
 use secret::is_secret;
 pub(crate) use slowlog::Slowlog;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// What is shown in the place of an argument that nobody may see, as Redis shows it.
@@ -30,12 +29,6 @@ const REDACTED: &[u8] = b"(redacted)";
 pub(crate) fn now() -> Duration {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     time.unwrap_or_default()
-}
-
-/// Locks. The data behind these locks is consistent after every statement, so a panic of another
-/// thread that held the lock does not matter.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps that a command took long, for those who ask what did.

@@ -4,8 +4,9 @@
 //! Without monitors this costs one load. What waits for a monitor has the limits of replies that
 //! are not read: one that is too slow is closed, and what it has not read is freed.
 
-use super::{REDACTED, is_secret, lock, now};
+use super::{REDACTED, is_secret, now};
 use crate::clients::{Client, Ending};
+use crate::lock::lock;
 use crate::outbox::{Bounds, Outbox, Piece};
 use crate::resp::Arguments;
 use crate::server::Shared;

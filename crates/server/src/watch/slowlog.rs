@@ -1,7 +1,8 @@
 //! The last commands that took long.
 
-use super::{REDACTED, is_secret, lock, now};
+use super::{REDACTED, is_secret, now};
 use crate::clients::Client;
+use crate::lock::lock;
 use crate::resp::Arguments;
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -34,6 +34,7 @@ use tremula_log::{ReadError, Stopped};
 use tremula_table::table::effect::ApplyError;
 
 pub use backup::{CopiedStore, CopyStoreError, LOG_FOLDER, backup, restore};
+pub(crate) use folder::Progress;
 pub use folder::{Folder, Saved};
 pub(crate) use range::SnapshotRange;
 pub(crate) use read::{Loaded, load};

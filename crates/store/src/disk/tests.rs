@@ -3,7 +3,7 @@
 
 use super::format::{END, ENTRIES, EXPIRING, block_head, head};
 use super::replay::SHARED_FROM;
-use super::{apply_batch, load, replay, write};
+use super::{Progress, apply_batch, load, replay, write};
 use crate::effects::fields::{write_number, write_text};
 use crate::{
     CacheSettings, Engine, Expiry, Folder, Key, LEAST_CACHE, RecoverError, Store, StoreConfig,
@@ -110,7 +110,10 @@ proptest! {
         store.forward();
         let begins = Sequence::new(begins.min(log.tail().next.get()));
         let path = directory.path().join("snapshot");
-        write(&store, begins, &path).expect("a snapshot");
+        let progress = Progress::default();
+        let written = write(&store, begins, &path, &progress).expect("a snapshot");
+        let (done, all) = progress.get().expect("nobody has ended it");
+        prop_assert!(done <= written.entries && done <= all);
         let expected = contents(&store);
         let again = Store::made(&config(), true).expect("a store");
         load(&again, &path, THREADS, &mut |_| ()).expect("it is whole");
@@ -297,7 +300,7 @@ fn the_time_of_a_key_lies_behind_its_rows() {
         Ok::<_, BadArgument>(table)
     });
     let table = made.expect("there is no log").expect("rows");
-    write(&store, Sequence::FIRST, &path).expect("a snapshot");
+    write(&store, Sequence::FIRST, &path, &Progress::default()).expect("a snapshot");
     let expected = tables(&store);
     let expiring = table.expiring_keys();
     assert_eq!(expiring as i64, KEYS - 1 - (KEYS - 1) / 7);
@@ -313,7 +316,7 @@ fn the_time_of_a_key_lies_behind_its_rows() {
         let set = store.commit(|effects| table.update_expiry(effects, &key.into(), put));
         set.expect("there is no log").expect("a table");
     }
-    write(&store, Sequence::FIRST, &path).expect("a snapshot");
+    write(&store, Sequence::FIRST, &path, &Progress::default()).expect("a snapshot");
     let mut bytes = std::fs::read(&path).expect("a file");
     bytes[8..12].copy_from_slice(&4_u32.to_le_bytes());
     let sum = crc32c::crc32c(&bytes[..20]);

@@ -1,10 +1,10 @@
 //! Making a snapshot while all write.
 
-use super::FileFailure;
 use super::format::{
     BLOCK, END, EffectBlock, EntryBlock, KEPT, MAIL, ROWS, TABLES, VERSIONED, block_head, head,
     write_kept,
 };
+use super::{FileFailure, Progress};
 use crate::effects::mail::Mail;
 use crate::effects::record;
 use crate::effects::records;
@@ -35,7 +35,12 @@ pub(crate) struct Written {
 /// been read from the log before. O(n), in batches: holds up no writer for longer than one.
 ///
 /// The snapshot is of use only once the log is durable up to where it [ends](Written::ends).
-pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Written, FileFailure> {
+pub(crate) fn write(
+    store: &Store,
+    begins: Sequence,
+    path: &Path,
+    progress: &Progress,
+) -> Result<Written, FileFailure> {
     let failure = |action| move |error| FileFailure::new(action, path, error);
     let file = File::options()
         .write(true)
@@ -54,7 +59,9 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
             bytes: 0,
             ends: begins,
         },
+        progress,
     };
+    progress.begin(entries(store));
     writing.write(store, begins).map_err(failure("write"))?;
     let file = writing
         .out
@@ -62,6 +69,15 @@ pub(crate) fn write(store: &Store, begins: Sequence, path: &Path) -> Result<Writ
         .map_err(|error| failure("write")(error.into_error()))?;
     file.sync_all().map_err(failure("sync"))?;
     Ok(writing.written)
+}
+
+/// About how many entries a snapshot will have. O(tables).
+fn entries(store: &Store) -> u64 {
+    let keys: usize = store.databases().map(|database| database.len()).sum();
+    let tables = store.tables().made_after(None, usize::MAX);
+    // A table that is deleted meanwhile has none.
+    let rows = tables.iter().map(|table| table.size().unwrap_or(0));
+    (keys + rows.sum::<usize>()) as u64
 }
 
 /// Writes a block, unless it is empty, and empties it.
@@ -82,7 +98,7 @@ fn end(
     Ok(())
 }
 
-struct Writing {
+struct Writing<'a> {
     out: BufWriter<File>,
     block: EntryBlock,
     /// Rows of a table.
@@ -92,9 +108,10 @@ struct Writing {
     /// Whether the last effect is in `ordered`.
     is_in_order: bool,
     written: Written,
+    progress: &'a Progress,
 }
 
-impl Writing {
+impl Writing<'_> {
     fn write(&mut self, store: &Store, begins: Sequence) -> io::Result<()> {
         self.put(&head(begins.get()))?;
         for (number, database) in store.databases().enumerate() {
@@ -208,7 +225,9 @@ impl Writing {
     fn end_tables(&mut self) -> io::Result<()> {
         let Self { out, written, .. } = self;
         end(out, written, TABLES, &mut self.ordered)?;
-        end(out, written, ROWS, &mut self.rows)
+        end(out, written, ROWS, &mut self.rows)?;
+        self.progress.reach(self.written.entries);
+        Ok(())
     }
 
     /// Writes the block of entries, unless it is empty, and begins a new one.
@@ -226,6 +245,7 @@ impl Writing {
             written.entries += block.count();
             written.bytes += (head.len() + block.body().len()) as u64;
             block.begin(database);
+            self.progress.reach(self.written.entries);
         }
         Ok(())
     }
