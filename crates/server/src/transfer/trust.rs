@@ -1,4 +1,4 @@
-//! Whom a client of a server with TLS trusts, and how it says who it is.
+//! The authorities that a client of a server with TLS trusts, and the client's own certificate.
 
 use crate::transport::{CertificateError, authorities, certificates, private_key};
 use rustls::ClientConfig;

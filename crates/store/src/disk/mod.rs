@@ -7,6 +7,7 @@
 //! | `read` | loading one, on all cores |
 //! | `range` | reading a range out of one |
 //! | `replay` | applying the log behind it, on all cores |
+//! | `progress` | how far one is that is being written |
 //! | `folder` | which snapshots there are, and which may go |
 //! | `backup` | copies of a directory that a server writes to, and older states |
 //!
@@ -18,6 +19,7 @@
 mod backup;
 mod folder;
 mod format;
+mod progress;
 mod range;
 mod read;
 mod replay;
@@ -34,8 +36,8 @@ use tremula_log::{ReadError, Stopped};
 use tremula_table::table::effect::ApplyError;
 
 pub use backup::{CopiedStore, CopyStoreError, LOG_FOLDER, backup, restore};
-pub(crate) use folder::Progress;
 pub use folder::{Folder, Saved};
+pub(crate) use progress::Progress;
 pub(crate) use range::SnapshotRange;
 pub(crate) use read::{Loaded, load};
 pub(crate) use replay::{apply_batch, replay};

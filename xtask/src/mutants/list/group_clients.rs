@@ -111,8 +111,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sentinel_hears_no_nodes",
         file: "crates/server/src/group/engine.rs",
-        original: "            group.nodes.heard(node, address);",
-        replacement: "            let _ = (group, node, address);",
+        original: "            group.nodes.heard(node);",
+        replacement: "            let _ = (group, node);",
         why: "Clients find no replicas, and no other node to ask.",
         checker: SENTINEL,
         hangs: false,

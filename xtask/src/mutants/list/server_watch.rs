@@ -149,7 +149,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "figures_begin_the_numbers_of_effects_anew",
-        file: "crates/server/src/figures/of_server.rs",
+        file: "crates/server/src/figures/of_disk.rs",
         original: "must not begin anew with it.\n        NUMBER,",
         replacement: "must not begin anew with it.\n        COUNT,",
         why: "After CONFIG RESETSTAT, INFO names a sequence that a restore does not mean.",
