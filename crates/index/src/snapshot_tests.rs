@@ -137,7 +137,7 @@ pub(crate) fn shows_all_that_came_before_what_it_shows<K: Key, M: Subject<K, u32
     });
     tree.check_at_rest();
     let figures = tree.shape();
-    assert!(figures.get("snapshots") > Some(0));
+    assert!(figures.get("copied_leaves") > Some(0));
 }
 
 fn amount_of(step: &mut dyn Transaction<u64, u64>, account: u64) -> u64 {

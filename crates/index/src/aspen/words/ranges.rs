@@ -513,7 +513,7 @@ impl<const UNITS: usize> Words<UNITS> {
 
     /// Starts to load the entries at the end of a leaf at which a walk comes to it.
     #[inline(always)]
-    pub(super) fn look_ahead(&self, key: u64, direction: Direction) {
+    fn look_ahead(&self, key: u64, direction: Direction) {
         let view = View::of(self.leaves.get(self.routes.leaf_of(key)));
         view.prefetch_head();
         match direction {

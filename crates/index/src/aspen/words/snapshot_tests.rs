@@ -12,6 +12,16 @@ use tremula_sync::atomic::Ordering;
 /// What is done, and numbers of two keys.
 type Operation = (u8, u64, u64);
 
+impl super::ranges::Sink for Vec<(u64, u64)> {
+    fn take(&mut self, entries: &[(u64, u64)]) {
+        self.extend_from_slice(entries);
+    }
+
+    fn clear(&mut self) {
+        Vec::clear(self);
+    }
+}
+
 /// A map, what it has to hold, and snapshots that are read meanwhile.
 struct Pair<'a, const UNITS: usize> {
     words: &'a Words<UNITS>,

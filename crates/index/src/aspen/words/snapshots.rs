@@ -42,7 +42,10 @@ use crate::contract::Direction;
 use crate::snapshot::NOT_BEGUN_HERE;
 use std::collections::BTreeMap;
 use tremula_sync::atomic::{AtomicU64, Ordering};
-use tremula_sync::{Arc, Backoff, CachePadded, Mutex, Restart};
+use tremula_sync::{Arc, Backoff, CachePadded, Mutex};
+
+/// How many leaves a snapshot passes before it looks whether it has enough.
+const LEAVES_A_LOOK: usize = 16;
 
 /// A number of the clock; 0 if no snapshot is under way.
 pub(super) type Moment = u64;
@@ -80,33 +83,22 @@ struct Taken {
 /// A snapshot that is read part by part. Dropping it ends it.
 pub(crate) struct Reading {
     snapshots: Arc<Snapshots>,
-    /// `None` at the end.
-    walk: Option<Walk>,
-}
-
-/// How far a snapshot has come.
-#[derive(Clone, Copy)]
-struct Walk {
     number: Moment,
-    /// The number of the last snapshot before it that was under way when it began, or 0.
-    others: Moment,
-    keys: Keys,
-    /// It goes on with the leaf of this key.
-    at: u64,
+    /// What has not been read; `None` at the end.
+    rest: Option<Keys>,
 }
 
 impl Reading {
     /// The number of entries that have been copied and not been read.
     pub(crate) fn held(&self) -> usize {
-        let count = |walk: Walk| self.snapshots.count(walk.number, u64::MAX);
-        self.walk.map_or(0, count)
+        self.snapshots.count(self.number, u64::MAX)
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        if let Some(walk) = self.walk {
-            drop(self.snapshots.end(walk.number));
+        if self.rest.is_some() {
+            drop(self.snapshots.end(self.number));
         }
     }
 }
@@ -131,23 +123,17 @@ impl Snapshots {
     }
 
     /// Begins a snapshot: its moment is now.
-    fn begin(&self, keys: Keys) -> Walk {
+    fn begin(&self, keys: Keys) -> Moment {
         let mut list = self.list.lock();
         list.last += 1;
         let number = list.last;
-        let others = list.under_way.iter().map(|one| one.number).max();
         list.under_way.push(UnderWay {
             number,
             keys,
             taken: Taken::default(),
         });
         self.clock.store(number, Ordering::Release);
-        Walk {
-            number,
-            others: others.unwrap_or(0),
-            keys,
-            at: keys.first,
-        }
+        number
     }
 
     /// Takes out what a snapshot has up to a key.
@@ -169,33 +155,13 @@ impl Snapshots {
         ended.map_or_else(Taken::default, |one| one.taken)
     }
 
-    /// Gives the entries of a leaf to the snapshots that lack them: those with numbers above
-    /// `preserved`, and up to `now`.
-    fn give_leaf(&self, preserved: Moment, now: Moment, entries: &[Entry]) {
-        // Copied before the list is locked, which all writers want.
-        let mut copy = entries.to_vec();
-        let mut list = self.list.lock();
-        let lacking = list.under_way.iter_mut();
-        let mut lacking = lacking
-            .filter(|one| one.number > preserved && one.number <= now)
-            .peekable();
-        while let Some(one) = lacking.next() {
-            let is_last = lacking.peek().is_none();
-            let part = if is_last {
-                std::mem::take(&mut copy)
-            } else {
-                copy.clone()
-            };
-            one.taken.add_part(one.keys, part);
-        }
-    }
-
-    /// The same with the entries of a bucket, which are in no order.
-    fn give_bucket(&self, preserved: Moment, now: Moment, entries: &[Entry]) {
+    /// Gives entries of a leaf, which are in order, or of a bucket to the snapshots that lack them:
+    /// those with numbers above `preserved`, and up to `now`.
+    fn give(&self, preserved: Moment, now: Moment, entries: &[Entry], is_leaf: bool) {
         let mut list = self.list.lock();
         for one in &mut list.under_way {
             if one.number > preserved && one.number <= now {
-                one.taken.add_loose(one.keys, entries);
+                one.taken.add(one.keys, entries, is_leaf);
             }
         }
     }
@@ -209,20 +175,17 @@ impl Snapshots {
 }
 
 impl Taken {
-    /// Adds what the entries of a leaf have of a range.
-    fn add_part(&mut self, keys: Keys, mut entries: Vec<Entry>) {
-        let wanted = within(keys, &entries);
-        if wanted.len() < entries.len() {
-            entries = wanted.to_vec();
+    fn add(&mut self, keys: Keys, entries: &[Entry], is_leaf: bool) {
+        if is_leaf {
+            let from = entries.partition_point(|entry| entry.0 < keys.first);
+            let to = entries.partition_point(|entry| entry.0 <= keys.last);
+            if let Some(first) = entries[from..to.max(from)].first() {
+                self.parts.insert(first.0, entries[from..to].to_vec());
+            }
+        } else {
+            let is_wanted = |entry: &&Entry| (keys.first..=keys.last).contains(&entry.0);
+            self.loose.extend(entries.iter().filter(is_wanted));
         }
-        if let Some(first) = entries.first() {
-            self.parts.insert(first.0, entries);
-        }
-    }
-
-    fn add_loose(&mut self, keys: Keys, entries: &[Entry]) {
-        let is_wanted = |entry: &&Entry| (keys.first..=keys.last).contains(&entry.0);
-        self.loose.extend(entries.iter().filter(is_wanted));
     }
 
     fn count(&self, up_to: u64) -> usize {
@@ -244,35 +207,27 @@ impl Taken {
         }
     }
 
-    /// What it has, in order.
-    fn in_order(mut self) -> Vec<Vec<Entry>> {
-        let parts: Vec<_> = self.parts.into_values().collect();
-        if self.loose.is_empty() {
-            return parts;
+    /// Shows the first `limit` entries in order.
+    fn show(mut self, direction: Direction, limit: usize, sink: &mut impl Sink) {
+        let mut parts: Vec<_> = self.parts.into_values().collect();
+        if !self.loose.is_empty() {
+            let mut all = parts.concat();
+            all.append(&mut self.loose);
+            // Nearly in order already.
+            all.sort_by_key(|entry| entry.0);
+            parts = vec![all];
         }
-        let mut all = parts.concat();
-        all.append(&mut self.loose);
-        // Nearly in order already.
-        all.sort_by_key(|entry| entry.0);
-        vec![all]
+        if direction == Direction::Descending {
+            parts.reverse();
+            parts.iter_mut().for_each(|part| part.reverse());
+        }
+        let mut left = limit;
+        for part in parts {
+            let part = &part[..part.len().min(left)];
+            left -= part.len();
+            sink.take(part);
+        }
     }
-}
-
-impl Sink for Vec<Entry> {
-    fn take(&mut self, entries: &[Entry]) {
-        self.extend_from_slice(entries);
-    }
-
-    fn clear(&mut self) {
-        Vec::clear(self);
-    }
-}
-
-/// Those of a range among entries in order.
-fn within(keys: Keys, entries: &[Entry]) -> &[Entry] {
-    let to = entries.partition_point(|entry| entry.0 <= keys.last);
-    let from = entries[..to].partition_point(|entry| entry.0 < keys.first);
-    &entries[from..to]
 }
 
 impl<const UNITS: usize> Words<UNITS> {
@@ -300,7 +255,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         let mut entries = Batch::new();
         entries.take(leaf, 0, u64::MAX);
-        self.snapshots.give_leaf(preserved, now, &entries);
+        self.snapshots.give(preserved, now, &entries, true);
         self.leaves.set_preserved(id, now);
         count(&self.counters.copied_leaves);
     }
@@ -309,7 +264,7 @@ impl<const UNITS: usize> Words<UNITS> {
     pub(super) fn preserve_whole(&self, whole: &Whole<'_>, now: Moment) {
         if now > 0 {
             whole.preserve(now, |preserved, entries| {
-                self.snapshots.give_bucket(preserved, now, entries);
+                self.snapshots.give(preserved, now, entries, false);
             });
             count(&self.counters.copied_leaves);
         }
@@ -321,7 +276,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let now = self.snapshots.now();
         if now > 0 {
             bucket.preserve(now, |preserved, entries| {
-                self.snapshots.give_bucket(preserved, now, entries);
+                self.snapshots.give(preserved, now, entries, false);
             });
         }
     }
@@ -345,27 +300,32 @@ impl<const UNITS: usize> Words<UNITS> {
         direction: Direction,
         limit: usize,
         sink: &mut impl Sink,
-        between: impl FnMut(),
+        mut between: impl FnMut(),
     ) {
-        let mut reading = self.begin_snapshot(Some(keys));
-        match direction {
-            Direction::Ascending => self.read_on(&mut reading, limit, limit, sink, between),
-            Direction::Descending => {
-                let mut all: Vec<Entry> = Vec::new();
-                self.read_on(&mut reading, usize::MAX, usize::MAX, &mut all, between);
-                all.reverse();
-                all.truncate(limit);
-                sink.take(&all);
+        count(&self.counters.snapshots);
+        let number = self.snapshots.begin(keys);
+        let is_limited = limit < usize::MAX && direction == Direction::Ascending;
+        let (mut at, mut leaves) = (keys.first, 0_usize);
+        loop {
+            let last = self.preserve_leaf_of(at, number);
+            leaves += 1;
+            let looks = is_limited && leaves.is_multiple_of(LEAVES_A_LOOK);
+            if last >= keys.last || looks && self.snapshots.count(number, last) >= limit {
+                break;
             }
+            at = last + 1;
+            between();
         }
+        self.snapshots.end(number).show(direction, limit, sink);
     }
 
-    /// Begins a snapshot. If it is to be read by a thread that is not pinned, values are words.
+    /// Begins a snapshot that is read part by part. Values are words.
     pub(in crate::aspen) fn begin_snapshot(&self, keys: Option<Keys>) -> Reading {
         count(&self.counters.snapshots);
         Reading {
             snapshots: Arc::clone(&self.snapshots),
-            walk: keys.map(|keys| self.snapshots.begin(keys)),
+            number: keys.map_or(0, |keys| self.snapshots.begin(keys)),
+            rest: keys,
         }
     }
 
@@ -381,95 +341,58 @@ impl<const UNITS: usize> Words<UNITS> {
             Arc::ptr_eq(&reading.snapshots, &self.snapshots),
             "{NOT_BEGUN_HERE}"
         );
-        self.read_on(reading, wanted.max(1), usize::MAX, sink, || ());
-        reading.walk.is_some()
+        let Some(keys) = reading.rest else {
+            return false;
+        };
+        let (number, mut at) = (reading.number, keys.first);
+        let last = loop {
+            let last = self.preserve_leaf_of(at, number);
+            // At least one, so that a reader who wants none comes to an end, too.
+            if last >= keys.last || self.snapshots.count(number, last) >= wanted.max(1) {
+                break last;
+            }
+            at = last + 1;
+        };
+        let taken = if last < keys.last {
+            reading.rest = Some(Keys::new(last + 1, keys.last));
+            self.snapshots.take(number, last)
+        } else {
+            reading.rest = None;
+            self.snapshots.end(number)
+        };
+        taken.show(Direction::Ascending, usize::MAX, sink);
+        reading.rest.is_some()
     }
 
-    /// Puts the next entries of a snapshot into `sink`: `wanted` at least unless it ends, and
-    /// `most` at most. Calls `between` behind each leaf.
-    fn read_on(
-        &self,
-        reading: &mut Reading,
-        wanted: usize,
-        most: usize,
-        sink: &mut impl Sink,
-        mut between: impl FnMut(),
-    ) {
-        let mut shown = 0;
-        while let Some(walk) = &mut reading.walk {
-            let mut show = |part: &[Entry]| {
-                let part = &part[..part.len().min(most - shown)];
-                shown += part.len();
-                sink.take(part);
-            };
-            let (last, entries) = self.take_part(walk);
-            match entries {
-                Some(entries) => show(within(walk.keys, &entries)),
-                None => {
-                    let taken = self.snapshots.take(walk.number, last);
-                    taken.in_order().iter().for_each(|part| show(part));
-                }
-            }
-            if last < walk.keys.last {
-                walk.at = last + 1;
-                self.look_ahead(walk.at, Direction::Ascending);
-            } else {
-                drop(self.snapshots.end(walk.number));
-                reading.walk = None;
-            }
-            if shown >= wanted {
-                break;
-            }
-            between();
-        }
-    }
-
-    /// The greatest key of the leaf at which a walk is, and the leaf's entries unless somebody has
-    /// preserved them. Since a leaf is found by the key, none need be locked meanwhile: a merge
-    /// that takes entries behind the walk preserves them.
-    fn take_part(&self, walk: &Walk) -> (u64, Option<Batch>) {
+    /// Preserves the leaf of a key for a snapshot. Returns the leaf's greatest key. Since a leaf is
+    /// found by the key, none need be locked meanwhile: a merge that takes entries behind the walk
+    /// preserves them.
+    fn preserve_leaf_of(&self, key: u64, number: Moment) -> u64 {
         let backoff = Backoff::new();
         loop {
-            match self.find(walk.at) {
-                Ok(found) => {
-                    let last = found.leaf.last();
-                    if let Ok(entries) = self.copy_for(walk, found) {
-                        return (last, entries);
+            match self.find(key) {
+                Ok(Found { id, leaf, .. }) => {
+                    if let Ok(lock) = self.wait_for_lock(leaf, key) {
+                        let last = leaf.covers(key).then(|| leaf.last());
+                        if last.is_some() {
+                            self.preserve_up_to(id, leaf, number);
+                        }
+                        lock.unchanged();
+                        if let Some(last) = last {
+                            return last;
+                        }
                     }
                 }
                 Err(table) => {
-                    if let Some(whole) = table.hold_all(walk.at) {
-                        self.preserve_whole(&whole, walk.number);
+                    if let Some(whole) = table.hold_all(key) {
+                        self.preserve_whole(&whole, number);
                         let last = whole.keys().last;
                         whole.release();
-                        return (last, None);
+                        return last;
                     }
                 }
             }
             backoff.wait();
         }
-    }
-
-    /// The entries of a leaf that the snapshot of a walk lacks. They are copied before the leaf is
-    /// locked, so that writers hardly wait: if one has changed it meanwhile, that has preserved it.
-    fn copy_for(&self, walk: &Walk, found: Found<'_>) -> Result<Option<Batch>, Restart> {
-        let Found { id, leaf, version } = found;
-        if self.leaves.preserved(id) >= walk.number {
-            return leaf.lock.validate(version).map(|()| None);
-        }
-        let mut entries = Batch::new();
-        entries.take(leaf, 0, u64::MAX);
-        let lock = leaf.lock.upgrade(version)?;
-        // The walk of another snapshot may have preserved it.
-        let preserved = self.leaves.preserved(id);
-        let lacks = preserved < walk.number;
-        if lacks {
-            if preserved < walk.others {
-                self.snapshots.give_leaf(preserved, walk.others, &entries);
-            }
-            self.leaves.set_preserved(id, walk.number);
-        }
-        lock.unchanged();
-        Ok(lacks.then_some(entries))
     }
 }
