@@ -6,13 +6,17 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
+use support::crowd::grow_and_fold;
 use support::http::{WithPage, with_page_at};
 use support::resp::{Connection, encode};
 use support::scripts::{self, browser};
 use support::{root, run};
+use tremula_index::OrderedMap;
+use tremula_observe::{Maps, Page, Settings};
 
 /// Runs Node.js in the folder of the page's sources.
 fn node(arguments: &[&str]) {
@@ -147,5 +151,56 @@ fn the_page_shows_a_real_server_and_survives_its_death() {
         if let Err(panic) = outcome {
             std::panic::resume_unwind(panic);
         }
+    });
+}
+
+#[test]
+fn a_user_signs_in_and_sees_mailboxes_and_threads() {
+    let WithPage { server, page, .. } = with_page_at(
+        ["0", "127.0.0.1:0"],
+        &["--memory-only", "--threads", "4", "--gather", "no"],
+    );
+    let mut client = server.connect();
+    assert_eq!(client.text("MAILBOX.NEW mail"), "+OK\r\n");
+    grow_and_fold(&server, page, "mail", || {
+        let mut rules = vec!["ACL", "SETUSER", "ann", "on", ">secret", "allkeys", "+@all"];
+        rules.extend(["alltables", "allmailboxes", "allchannels"]);
+        assert_eq!(client.call(&rules), b"+OK\r\n");
+        assert_eq!(client.text("CONFIG SET requirepass other"), "+OK\r\n");
+        let mut script = browser();
+        let login = ["--user", "ann", "--password", "secret", "--mailbox", "mail"];
+        script.args(["--address", &page.to_string()]).args(login);
+        scripts::passes(&mut script, |_| None);
+    });
+}
+
+#[test]
+fn the_page_shows_the_maps_of_a_program() {
+    let map = Arc::new(OrderedMap::<u64, u64>::new());
+    for key in 0..100_000 {
+        map.insert(key, 0);
+    }
+    let maps = Maps::new("counts", "1.0").with("pages", Arc::clone(&map));
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let page = Page::bind(any, Settings::default()).expect("a page");
+    page.show(Arc::new(maps)).expect("an observer");
+    let stop = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !stop.load(Relaxed) {
+                for key in 50_000..50_100 {
+                    map.insert(key, 1);
+                }
+                thread::sleep(REST);
+            }
+        });
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut script = browser();
+            script.args(["--embedded", "--address", &page.address().to_string()]);
+            script.args(["--low", "50000", "--high", "50100"]);
+            scripts::passes(&mut script, |_| None);
+        }));
+        stop.store(true, Relaxed);
+        assert!(outcome.is_ok());
     });
 }

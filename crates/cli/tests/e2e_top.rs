@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
+use support::resp::{bulk, elements, encode};
 use support::tls::Authority;
 use support::{Server, free_address, run};
 
@@ -48,6 +49,8 @@ fn one_frame_shows_what_the_server_does() {
         "set a b",
         "== Index",
         "leaves",
+        "== Hot leaves",
+        "(the first)",
     ] {
         assert!(shown.contains(wanted), "{wanted:?} is not in\n{shown}");
     }
@@ -186,4 +189,38 @@ fn the_terminal_is_as_it_was_afterwards() {
     wait_for(" echo ");
     drop(keys);
     assert!(child.wait().expect("its status").success());
+}
+
+#[test]
+fn the_hottest_leaves_come_first() {
+    let server = Server::tremula(&["--threads", "1", "--memory-only"]);
+    let mut client = server.connect();
+    for (count, refusal) in [
+        ("0", "count is '0'"),
+        ("many", "count is 'many'"),
+        ("1001", "1 to 1000"),
+    ] {
+        let answer = client.text(&format!("SHAPE LEAVES {count}"));
+        assert!(
+            answer.starts_with("-ERR") && answer.contains(refusal),
+            "{answer}"
+        );
+    }
+    assert!(client.text("SHAPE TREE").starts_with("-ERR syntax"));
+    let first = client.text("SHAPE LEAVES 9");
+    assert!(first.starts_with("*1\r\n*4\r\n$0\r\n\r\n:0\r\n"), "{first}");
+    let mut write = |keys: &mut dyn Iterator<Item = u32>| {
+        let sets = keys.map(|number| encode(&["SET", &format!("k{number:05}"), "v"]));
+        let sets: Vec<_> = sets.collect();
+        client.send(&sets.concat());
+        sets.iter()
+            .for_each(|_| assert!(client.reply().is_some_and(|reply| reply == b"+OK\r\n")));
+    };
+    write(&mut (0..10_000));
+    write(&mut std::iter::repeat_n(7007, 20_000));
+    let leaves = elements(&client.call(&["SHAPE", "LEAVES", "2"]));
+    assert_eq!(leaves.len(), 2);
+    let hottest = bulk(&elements(&leaves[0])[0]);
+    let hottest = text(&hottest);
+    assert!(("k06500".."k07008").contains(&hottest), "{hottest}");
 }

@@ -421,6 +421,8 @@ pub enum Section {
     Figures,
     /// Keys, and the contention map, whose bounds are keys.
     Keys,
+    /// The same of tables.
+    Tables,
     /// The slow log.
     SlowLog,
     /// The clients.
@@ -455,6 +457,12 @@ pub trait Observed: Send + Sync + 'static {
     fn allows(&self, visitor: &Visitor, section: Section) -> Result<(), Refusal> {
         let _ = (visitor, section);
         Ok(())
+    }
+
+    /// What a visitor has to be allowed to see for the map with this id.
+    fn section_of(&self, map: &str) -> Section {
+        let _ = map;
+        Section::Keys
     }
 
     /// The last commands that took long, the newest first.

@@ -1,7 +1,7 @@
 //! The observer: a thread that looks at the program once a second.
 
 use crate::history::History;
-use crate::map::{ALL_BYTES, OwnedLeaf, Recorder, SERIES_BYTES};
+use crate::map::{ALL_BYTES, LONGEST, OwnedLeaf, Recorder, SERIES_BYTES};
 use crate::observed::{MapInfo, Observed, ObservedMap, Sampled};
 use std::collections::BTreeMap;
 use std::io;
@@ -156,14 +156,14 @@ impl Picture {
 pub(crate) fn leaves(map: &dyn ObservedMap) -> Option<Vec<OwnedLeaf>> {
     let mut leaves: Vec<OwnedLeaf> = Vec::new();
     map.walk(&mut |leaf| {
-        let low: Box<[u8]> = match (leaf.low, leaves.last()) {
-            (Some(low), _) => low.into(),
-            (None, None) => Box::default(),
-            // It begins where nothing shows: it counts with the leaf before it.
-            (None, Some(_)) => {
-                if let Some(before) = leaves.last_mut() {
-                    merge(before, leaf);
-                }
+        let low = leaf.low.map(|low| &low[..low.len().min(LONGEST)]);
+        let low: Box<[u8]> = match (low, leaves.last_mut()) {
+            (low, None) => low.unwrap_or_default().into(),
+            (Some(low), Some(before)) if *low > *before.low => low.into(),
+            // It begins where nothing shows, or where what is kept of its key is that of the leaf
+            // before it: it counts with that one.
+            (_, Some(before)) => {
+                merge(before, leaf);
                 return ControlFlow::Continue(());
             }
         };
@@ -333,6 +333,48 @@ mod tests {
         assert!(seen.picture("map2").is_none());
         let newest = *seen.newest().borrow();
         assert_eq!((seen.history().newest(), newest), (2, 2));
+    }
+
+    #[test]
+    fn of_long_keys_the_beginning_is_kept_and_leaves_without_another_are_one() {
+        struct Long;
+        impl ObservedMap for Long {
+            fn info(&self) -> MapInfo {
+                Map(0, Arc::default()).info()
+            }
+
+            fn walk(
+                &self,
+                visit: &mut dyn FnMut(&Leaf<'_>) -> ControlFlow<()>,
+            ) -> Option<(u64, u64)> {
+                for last in 0..3_u8 {
+                    let low = [&[b'k'; 10 * LONGEST][..], &[last]].concat();
+                    let leaf = Leaf {
+                        low: (last > 0).then_some(&low),
+                        entries: Some(3),
+                        waits: 1,
+                        acquisitions: 2,
+                        format: "",
+                    };
+                    let _ = visit(&leaf);
+                }
+                Some((0, 0))
+            }
+
+            fn text(&self, _: &[u8]) -> String {
+                String::new()
+            }
+
+            fn keys(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Keys, String> {
+                Ok(Keys::default())
+            }
+        }
+        let seen = leaves(&Long).expect("leaves");
+        let lengths: Vec<_> = seen
+            .iter()
+            .map(|leaf| (leaf.low.len(), leaf.entries, leaf.waits))
+            .collect();
+        assert_eq!(lengths, [(0, Some(3), 1), (LONGEST, Some(6), 2)]);
     }
 
     #[test]

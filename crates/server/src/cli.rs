@@ -132,6 +132,9 @@ enum Failure {
     Signals(#[source] io::Error),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[cfg(feature = "otel")]
+    #[error(transparent)]
+    Spans(#[from] crate::spans::SpansError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error("{0}; or keep nothing with --memory-only")]
@@ -184,6 +187,8 @@ fn serve(
     read_again: impl Fn() -> Result<ServeArgs, SettingsError> + Send + 'static,
 ) -> Result<(), Failure> {
     logs::begin(&arguments.log)?;
+    #[cfg(feature = "otel")]
+    let _spans = crate::spans::begin()?;
     let threads = arguments
         .threads
         .or_else(|| thread::available_parallelism().ok().map(NonZeroUsize::get))

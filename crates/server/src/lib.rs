@@ -39,6 +39,8 @@ mod server;
 mod service;
 pub mod settings;
 mod shelf;
+#[cfg(feature = "otel")]
+mod spans;
 mod startup;
 pub mod transfer;
 mod transport;

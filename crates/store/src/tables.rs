@@ -4,13 +4,13 @@ use crate::Expiry;
 use crate::effects::Effects;
 use std::ops::ControlFlow;
 use std::path::Path;
-use tremula_index::Update;
+use tremula_index::{Adapted, Update};
 use tremula_table::match_spec::MatchSpec;
 use tremula_table::table::effect::{ApplyError, Effect};
 use tremula_table::term::{Atom, Bounds, Reference, Term, Tuple};
 use tremula_table::{
     Action, BadArgument, Continuation, Due, ExtendedInfo, FileError, InfoInSteps, KeyExpiry, Kind,
-    Noting, Options, Outcome, TabfileInfo, Traversal,
+    Noting, Options, Outcome, TabfileInfo, TablePart, Traversal,
 };
 
 type Result<T> = std::result::Result<T, BadArgument>;
@@ -264,6 +264,21 @@ impl Table {
     /// The number of rows. Fails if the table has been deleted.
     pub fn size(&self) -> Result<usize> {
         self.0.size()
+    }
+
+    /// The name of the structure that the rows are in.
+    #[must_use]
+    pub fn engine(&self) -> &'static str {
+        self.0.engine()
+    }
+
+    /// Shows each part of the table's index in turn: see
+    /// [`walk_parts`](tremula_table::Table::walk_parts). Fails if the caller may not read.
+    pub fn walk_parts(
+        &self,
+        visit: &mut dyn FnMut(&TablePart<'_>) -> ControlFlow<()>,
+    ) -> Result<Option<Adapted>> {
+        self.0.walk_parts(visit)
     }
 
     /// Whether a row may be so wide that one step over it takes long.

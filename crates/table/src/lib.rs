@@ -14,6 +14,6 @@ pub use match_spec::MatchSpec;
 pub use table::{
     Access, Action, BadArgument, Chunk, Continuation, Due, ExtendedInfo, FileError, FileProblem,
     Heir, Info, InfoInSteps, KeyExpiry, Kind, Noting, Options, Outcome, Owner, Problem, Remains,
-    TabfileInfo, Table, TableEngine, Tables, Transfer, Traversal, WriteConcurrency,
+    TabfileInfo, Table, TableEngine, TablePart, Tables, Transfer, Traversal, WriteConcurrency,
 };
 pub use term::Term;

@@ -28,8 +28,8 @@ use tremula_server::transfer::{Address, Client, TransferError, Trust};
 /// How wide plain text is.
 const PLAIN_WIDTH: u16 = 120;
 
-/// Watch a server: throughput, latency, memory, clients, log, group, slow log, index. It only asks
-/// (INFO, SHAPE, SLOWLOG GET, CLIENT LIST); over TLS with --tls-ca.
+/// Watch a server: throughput, latency, memory, clients, log, group, slow log, index and its
+/// hottest leaves. It only asks (INFO, SHAPE, SLOWLOG GET, CLIENT LIST); over TLS with --tls-ca.
 #[derive(Args)]
 pub(crate) struct Top {
     /// The server's host

@@ -1,6 +1,6 @@
 //! What `tremula top` shows: the difference of two samples, and what the user has chosen to see.
 
-use super::sample::{Counts, Sample, parts};
+use super::sample::{Counts, Leaf, Sample, parts};
 use std::collections::VecDeque;
 
 /// How many rates the picture of the throughput has at most: wider than terminals are.
@@ -14,15 +14,17 @@ pub(super) enum Page {
     Clients,
     Slow,
     Index,
+    Leaves,
 }
 
 impl Page {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Overview,
         Self::Commands,
         Self::Clients,
         Self::Slow,
         Self::Index,
+        Self::Leaves,
     ];
 
     pub(super) const fn title(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Page {
             Self::Clients => "Clients",
             Self::Slow => "Slow log",
             Self::Index => "Index",
+            Self::Leaves => "Hot leaves",
         }
     }
 }
@@ -92,6 +95,15 @@ pub(super) struct Model {
     pub(super) now: Option<Sample>,
     /// Commands a second, the newest last.
     pub(super) rates: VecDeque<u64>,
+}
+
+/// A leaf between two samples.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LeafRow {
+    pub(super) leaf: Leaf,
+    /// How often its lock was taken in a second, and waited for.
+    pub(super) acquisitions: f64,
+    pub(super) waits: f64,
 }
 
 /// A command between two samples.
@@ -177,6 +189,7 @@ impl Model {
             Page::Clients => now.clients.as_ref().map_or(0, Vec::len),
             Page::Slow => now.slow.as_ref().map_or(0, Vec::len),
             Page::Index => now.shape.as_ref().map_or(0, Vec::len),
+            Page::Leaves => now.leaves.as_ref().map_or(0, Vec::len),
         }
     }
 
@@ -196,6 +209,44 @@ impl Model {
         // After CONFIG RESETSTAT it is less than before.
         let more = now.number(field).saturating_sub(before.number(field));
         more as f64 / seconds
+    }
+
+    /// The leaves, in the chosen order.
+    pub(super) fn leaves(&self) -> Vec<LeafRow> {
+        let known = |sample: &'_ Sample| sample.leaves.clone().unwrap_or_default();
+        let now = self.now.as_ref().map(known).unwrap_or_default();
+        let before = self.previous.as_ref().map(known);
+        let seconds = self.seconds();
+        let row = |leaf: Leaf| {
+            let rate = |of: fn(&Leaf) -> u64| {
+                let (Some(before), Some(seconds)) = (&before, seconds) else {
+                    return 0.0;
+                };
+                let was = before.iter().find(|was| was.low == leaf.low);
+                let was = was.map_or_else(
+                    // It was made since, or it was cooler than all that were shown.
+                    || before.iter().map(of).min().unwrap_or(0),
+                    of,
+                );
+                // A leaf of the same keys that was made anew counts from 0.
+                let more = of(&leaf).checked_sub(was).unwrap_or_else(|| of(&leaf));
+                more as f64 / seconds
+            };
+            LeafRow {
+                acquisitions: rate(|leaf| leaf.acquisitions),
+                waits: rate(|leaf| leaf.waits),
+                leaf,
+            }
+        };
+        let mut rows: Vec<_> = now.into_iter().map(row).collect();
+        match self.order {
+            Order::Amount => {
+                rows.sort_by(|a, b| b.acquisitions.total_cmp(&a.acquisitions));
+            }
+            Order::Time => rows.sort_by(|a, b| b.waits.total_cmp(&a.waits)),
+            Order::Name => rows.sort_by(|a, b| a.leaf.low.cmp(&b.leaf.low)),
+        }
+        rows
     }
 
     /// The commands, in the chosen order.
@@ -300,6 +351,15 @@ pub(super) mod tests {
     use std::time::{Duration, Instant};
 
     /// A sample that was taken this number of seconds after `start`.
+    fn leaf(low: &str, acquisitions: u64, waits: u64) -> Leaf {
+        Leaf {
+            low: low.to_owned(),
+            entries: Some(12),
+            acquisitions,
+            waits,
+        }
+    }
+
     pub(in super::super) fn sample(start: Instant, seconds: u64, gets: u64) -> Sample {
         let field = |(name, value): (&str, String)| (name.to_owned(), value);
         Sample {
@@ -353,6 +413,10 @@ pub(super) mod tests {
                 ("leaves".to_owned(), 4),
                 ("splits".to_owned(), seconds),
             ]),
+            leaves: Ok(vec![
+                leaf("", 100 + seconds, 0),
+                leaf("user:41", 10 + 90 * seconds, 7 * seconds),
+            ]),
             slow: Ok(vec![Slow {
                 micros: 15_000,
                 command: "RANGE - +".to_owned(),
@@ -368,6 +432,34 @@ pub(super) mod tests {
                 command: "get".to_owned(),
             }]),
         }
+    }
+
+    #[test]
+    fn a_leaf_is_as_hot_as_it_was_since_the_last_look() {
+        let (start, mut model) = (Instant::now(), Model::new(String::new()));
+        let of = |model: &Model| -> Vec<(String, f64, f64)> {
+            let rows = model.leaves().into_iter();
+            rows.map(|row| (row.leaf.low, row.acquisitions, row.waits))
+                .collect()
+        };
+        model.take(sample(start, 0, 0));
+        assert_eq!(of(&model)[0].1, 0.0, "one look has no rates");
+        let mut second = sample(start, 2, 10);
+        let leaves = second.leaves.as_mut().expect("leaves");
+        // One that has just got among the hottest, and one that was made anew.
+        leaves.push(leaf("user:7", 30, 0));
+        leaves.push(leaf("z", 4, 0));
+        model.take(second);
+        let row = |low: &str, acquisitions, waits| (low.to_owned(), acquisitions, waits);
+        let hottest = [
+            row("user:41", 90.0, 7.0),
+            row("user:7", 10.0, 0.0),
+            row("z", 2.0, 0.0),
+            row("", 1.0, 0.0),
+        ];
+        assert_eq!(of(&model), hottest);
+        model.order = Order::Name;
+        assert_eq!(of(&model)[0], row("", 1.0, 0.0));
     }
 
     #[test]
@@ -409,7 +501,7 @@ pub(super) mod tests {
         let mut model = Model::new("here".to_owned());
         model.take(sample(Instant::now(), 0, 1));
         assert!(model.act(Action::PreviousPage));
-        assert_eq!(model.page, Page::Index);
+        assert_eq!(model.page, Page::Leaves);
         model.act(Action::Down);
         model.act(Action::Down);
         assert_eq!(model.offset, 1, "it has two rows");

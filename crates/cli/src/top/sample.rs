@@ -7,6 +7,9 @@ use tremula_server::transfer::{Client, Reply, TransferError};
 /// The most entries of the slow log that are asked for.
 const MOST_SLOW: &str = "64";
 
+/// The hottest leaves that are asked for.
+const MOST_LEAVES: &str = "256";
+
 /// The most clients that are kept of a list, in the order of the server.
 const MOST_CLIENTS: usize = 10_000;
 
@@ -22,6 +25,8 @@ pub(super) struct Sample {
     pub(super) commands: BTreeMap<String, Counts>,
     /// The fields of `SHAPE` that are numbers, in its order; else why there are none.
     pub(super) shape: Result<Vec<(String, u64)>, String>,
+    /// The hottest leaves of database 0 since each was made.
+    pub(super) leaves: Result<Vec<Leaf>, String>,
     /// The slow log, newest first.
     pub(super) slow: Result<Vec<Slow>, String>,
     pub(super) clients: Result<Vec<Connected>, String>,
@@ -36,6 +41,16 @@ pub(super) struct Counts {
     pub(super) errors: u64,
     /// Names and microseconds of percentiles.
     pub(super) percentiles: Vec<(String, String)>,
+}
+
+/// A leaf of the index, and what was counted there since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Leaf {
+    /// Its lowest key, or the beginning of it.
+    pub(super) low: String,
+    pub(super) entries: Option<u64>,
+    pub(super) acquisitions: u64,
+    pub(super) waits: u64,
 }
 
 /// An entry of the slow log.
@@ -67,6 +82,8 @@ impl Sample {
         };
         let (info, commands) = read_info(&info);
         let shape = ask(client, &["SHAPE"])?.map(|reply| read_shape(&reply));
+        let leaves = ask(client, &["SHAPE", "LEAVES", MOST_LEAVES])?;
+        let leaves = leaves.map(|reply| read_leaves(&reply));
         let slow = ask(client, &["SLOWLOG", "GET", MOST_SLOW])?.map(|reply| read_slow(&reply));
         let clients = ask(client, &["CLIENT", "LIST"])?.map(|reply| match reply {
             Reply::Text(text) => read_clients(&String::from_utf8_lossy(&text)),
@@ -77,6 +94,7 @@ impl Sample {
             info,
             commands,
             shape,
+            leaves,
             slow,
             clients,
         })
@@ -146,6 +164,25 @@ fn read_shape(reply: &Reply) -> Vec<(String, u64)> {
     pairs
         .filter_map(|pair| Some((text_of(&pair[0]), text_of(&pair[1]).parse().ok()?)))
         .collect()
+}
+
+fn read_leaves(reply: &Reply) -> Vec<Leaf> {
+    let Reply::Many(leaves) = reply else {
+        return Vec::new();
+    };
+    let leaf = |leaf: &Reply| {
+        let Reply::Many(parts) = leaf else {
+            return None;
+        };
+        let number = |at: usize| text_of(parts.get(at)?).parse::<u64>().ok();
+        Some(Leaf {
+            low: text_of(parts.first()?),
+            entries: number(1),
+            acquisitions: number(2)?,
+            waits: number(3)?,
+        })
+    };
+    leaves.iter().filter_map(leaf).collect()
 }
 
 fn read_slow(reply: &Reply) -> Vec<Slow> {
@@ -263,5 +300,21 @@ mod tests {
             Reply::Integer(4),
         ]);
         assert_eq!(read_shape(&shape), [("leaves".to_owned(), 4)]);
+        let leaf = Reply::Many(vec![
+            Reply::Text(b"k\x1b7".to_vec()),
+            Reply::Nothing,
+            Reply::Integer(12),
+            Reply::Integer(3),
+        ]);
+        let expected = Leaf {
+            low: "k.7".to_owned(),
+            entries: None,
+            acquisitions: 12,
+            waits: 3,
+        };
+        assert_eq!(
+            read_leaves(&Reply::Many(vec![leaf, Reply::Nothing])),
+            [expected]
+        );
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     page(model, model.page, body, buffer);
     let state = if model.is_paused { "paused  " } else { "" };
     let keys = format!(
-        "{state}1-5 tab page  s sort: {}  up down scroll  p pause  q quit",
+        "{state}1-6 tab page  s sort: {}  up down scroll  p pause  q quit",
         model.order.title()
     );
     Line::styled(keys, DIM).render(bottom, buffer);
@@ -116,6 +116,10 @@ fn page(model: &Model, page: Page, area: Rect, buffer: &mut Buffer) {
         },
         Page::Index => match &now.shape {
             Ok(_) => index(model, area, buffer),
+            Err(why) => Line::styled(why.as_str(), WARNING).render(area, buffer),
+        },
+        Page::Leaves => match &now.leaves {
+            Ok(_) => leaves(model, area, buffer),
             Err(why) => Line::styled(why.as_str(), WARNING).render(area, buffer),
         },
     }
@@ -368,6 +372,32 @@ fn index(model: &Model, area: Rect, buffer: &mut Buffer) {
     table(titles, rows, widths, area, buffer);
 }
 
+fn leaves(model: &Model, area: Rect, buffer: &mut Buffer) {
+    let titles = ["from key, in database 0", "writes/s", "waits/s", "entries"]
+        .map(str::to_owned)
+        .into();
+    let widths = vec![
+        Constraint::Min(24),
+        Constraint::Length(12),
+        Constraint::Length(12),
+        Constraint::Length(10),
+    ];
+    let rows = model.leaves();
+    let rows = rows.iter().skip(model.offset).map(|row| {
+        let entries = row.leaf.entries;
+        Row::new([
+            match row.leaf.low.as_str() {
+                "" => "(the first)".to_owned(),
+                low => low.to_owned(),
+            },
+            short(row.acquisitions),
+            short(row.waits),
+            entries.map_or_else(|| "?".to_owned(), |entries| entries.to_string()),
+        ])
+    });
+    table(titles, rows, widths, area, buffer);
+}
+
 fn table<'a>(
     titles: Vec<String>,
     rows: impl Iterator<Item = Row<'a>>,
@@ -481,6 +511,11 @@ mod tests {
         has(&shown(&model, 120, 30), &["15.0", "RANGE - +"]);
         model.act(Action::NextPage);
         has(&shown(&model, 120, 30), &["leaves", "splits"]);
+        model.act(Action::NextPage);
+        has(
+            &shown(&model, 120, 30),
+            &["waits/s", "user:41", "90", "7", "12", "(the first)"],
+        );
     }
 
     #[test]

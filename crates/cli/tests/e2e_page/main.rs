@@ -3,8 +3,10 @@
 mod forms;
 mod hot_range;
 mod metrics;
+mod parts;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;
 
 use serde_json::json;
 use std::io::{Read, Write};

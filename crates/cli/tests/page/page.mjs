@@ -1,5 +1,7 @@
 // Drives a real browser over the page of a server: `node page.mjs OPTIONS`, with `--mock`, or with
 // `--address`, `--token`, `--hot LOW HIGH` of a server that runs. Screenshots go to `--shots`.
+// With `--user`, `--password` and `--mailbox` it looks at a server that needs a login, and with
+// `--embedded` at a program with maps of its own; at no more than is different there.
 //
 // It prints `kill` or `start` when the server shall die or live again, and waits for a line then.
 // `passed` is its last line. A check that fails ends it, with what was seen.
@@ -32,6 +34,10 @@ const { values: options } = parseArgs({
     map: { type: "string" },
     shots: { type: "string" },
     mock: { type: "boolean", default: false },
+    user: { type: "string" },
+    password: { type: "string" },
+    mailbox: { type: "string" },
+    embedded: { type: "boolean", default: false },
   },
 });
 
@@ -410,7 +416,101 @@ async function reconnect(opened) {
   await shoot(page, "back");
 }
 
+/** Nothing is shown before somebody signs in; then what the user may see, in the user's name. */
+async function signIn() {
+  const opened = await open(WIDE, "light");
+  const { page, wrong } = opened;
+  const isAsked = () => document.querySelector("dialog").open && document.querySelector("#user") !== null;
+  await until(page, "the dialog", isAsked);
+  assert.equal(await page.$$eval("#views a", (links) => links.length), 0, "views are shown to nobody");
+  await shoot(page, "login");
+  const enter = async (password) => {
+    await page.fill("#user", options.user);
+    await page.fill("#password", password);
+    await page.keyboard.press("Enter");
+  };
+  await enter("a guess");
+  await until(page, "the refusal", (user) => document.querySelector("dialog .error").textContent.includes(user), options.user);
+  await enter(options.password);
+  await until(page, "the map", isLive);
+  await until(page, "who has signed in", (user) => [...document.querySelectorAll("button")].some((button) => button.textContent === `Sign out ${user}`), options.user);
+  await page.goto(`${base}#console`);
+  await until(page, "the commands", () => /commands are known/.test(document.getElementById("help").textContent));
+  await page.type("#line", "acl whoami");
+  await page.keyboard.press("Enter");
+  await until(page, "the user's name", (user) => [...document.querySelectorAll(".replies pre")].at(-1)?.textContent.includes(user), options.user);
+  await figuresOf(page, "mailboxes", options.mailbox, { Grown: 1, Folded: 1, Senders: 1 });
+  await shoot(page, "mailboxes");
+  await figuresOf(page, "shards", "0", { "Moved in": 0, States: 0 });
+  await shoot(page, "shards");
+  await page.click(`button:text-is('Sign out ${options.user}')`);
+  await until(page, "the dialog again", isAsked);
+  assert.equal(await page.$$eval("#views a", (links) => links.length), 0, "what the user saw stays on the screen");
+  // What is refused for want of a login is an error to the browser too.
+  const others = wrong.filter((each) => !/401/.test(each));
+  assert.deepEqual(others, [], "the login");
+  await opened.close();
+}
+
+/** A row of a table has at least these figures, by the titles of their columns. */
+async function figuresOf(page, view, name, least) {
+  await page.goto(`${base}#${view}`);
+  const row = ([view, name]) => {
+    const table = document.querySelector(`[data-table="${view}"]`);
+    const titles = [...(table?.querySelectorAll("thead th") ?? [])].map((title) => title.textContent.trim());
+    const cells = [...(table?.querySelectorAll("tbody tr") ?? [])].map((row) => [...row.children].map((cell) => cell.textContent.trim()));
+    const found = cells.find((cells) => cells[0] === name);
+    return found ? Object.fromEntries(titles.map((title, at) => [title.replace(/[^A-Za-z ]/g, "").trim(), found[at]])) : null;
+  };
+  const seen = await until(page, `${name} among the ${view}`, row, [view, name]);
+  for (const [title, most] of Object.entries(least)) {
+    const value = Number(String(seen[title]).replace(/[^0-9.]/g, ""));
+    assert.ok(seen[title] !== undefined && value >= most, `${title} of ${name}: ${JSON.stringify(seen)}`);
+  }
+}
+
+/** The page of a program's own maps: the map is there, and what needs a server is not. */
+async function embedded() {
+  for (const [size, scheme] of [[WIDE, "light"], [PHONE, "dark"]]) {
+    const opened = await open(size, scheme);
+    const { page } = opened;
+    await until(page, "the map", isLive);
+    assert.deepEqual(await names(page), ["map", "charts", "tree"], "views of what the program has not");
+    assert.equal(await page.evaluate(() => [...document.querySelectorAll("button")].some((button) => button.textContent === "Sign in" && !button.hidden)), false, "there is nobody to sign in");
+    const hottest = ([low, high]) => {
+      let [inside, all] = [0, 0];
+      for (const column of window.tremula.map.recent(10)) {
+        column.acquisitions.forEach((count, bucket) => {
+          const [from, to] = [Number(column.bounds[bucket] || 0), Number(column.bounds[bucket + 1] ?? 1e15)];
+          all += count;
+          if (from < high && to > low) inside += count;
+        });
+      }
+      return all > 1000 && inside > all / 2 ? { inside, all } : null;
+    };
+    console.log(`embedded: ${JSON.stringify(await until(page, "most acquisitions at the hot keys", hottest, [Number(hot.low), Number(hot.high)]))}`);
+    await shoot(page, `embedded-${size.width}`);
+    await page.goto(`${base}#tree`);
+    await until(page, "leaves", () => Number(document.querySelector(".tree canvas").dataset.leaves) > 1);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(over <= 0, `the tree is ${over} pixels too wide`);
+    await clean(opened, "the embedded page");
+    await opened.close();
+  }
+}
+
+async function end() {
+  await browser.close();
+  mock?.kill("SIGKILL");
+  console.log("passed");
+  process.exit(0);
+}
+
 try {
+  if (options.user || options.embedded) {
+    await (options.embedded ? embedded() : signIn());
+    await end();
+  }
   const opened = await open(WIDE, "light");
   const { page } = opened;
   await until(page, "the first columns", isLive);
@@ -435,10 +535,7 @@ try {
   await views();
   await reconnect(opened);
   await clean(opened, "after the server came back");
-  await browser.close();
-  mock?.kill("SIGKILL");
-  console.log("passed");
-  process.exit(0);
+  await end();
 } catch (error) {
   console.log(error.stack);
   process.exit(1);

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod crowd;
 pub(crate) mod ets;
 pub(crate) mod http;
 pub(crate) mod load;

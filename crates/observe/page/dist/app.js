@@ -3004,7 +3004,7 @@ const TABLES = {
     trace: (row) => row.buffers,
     columns: [
       text("name", "Name", { mono: true }),
-      { name: "length", title: "Messages", of: (row) => row.length, show: (row) => gauge(row.length, row.capacity, `${format.exact(row.length)} of ${format.exact(row.capacity)}`), right: true },
+      { name: "length", title: "Messages", of: (row) => row.length, show: (row) => (row.capacity > 0 ? gauge(row.length, row.capacity, `${format.exact(row.length)} of ${format.exact(row.capacity)}`) : format.exact(row.length)), right: true },
       figure("buffers", "Buffers"),
       { name: "trace", title: "Over time", show: (_, trace) => sparkline(trace) },
       figure("grown", "Grown"),

@@ -27,6 +27,8 @@ const AT_ONCE: usize = 60;
 struct Events {
     shared: Arc<Shared>,
     newest: watch::Receiver<u64>,
+    /// What the visitor has shown.
+    token: Option<String>,
     /// The map whose columns are sent too.
     map: Option<String>,
     /// The last second that was sent.
@@ -46,12 +48,9 @@ pub(super) async fn events(
     // The objects of browsers that receive events cannot set headers.
     let header = headers.get("tremula-token");
     let token = header.and_then(|token| token.to_str().ok());
-    let visitor = shared.visitor(token.or(query.text("token")))?;
-    let program = shared.program()?;
-    program.allows(&visitor, Section::Figures)?;
-    if query.text("map").is_some() {
-        program.allows(&visitor, Section::Keys)?;
-    }
+    let token = token.or(query.text("token"));
+    let map = query.text("map");
+    may_see(&shared, token, map)?;
     let last = last_event(&headers)?;
     let place = Arc::clone(&shared.streams)
         .try_acquire_owned()
@@ -62,7 +61,8 @@ pub(super) async fn events(
     let newest = shared.seen.newest();
     let sent = last.unwrap_or(*newest.borrow());
     let events = Events {
-        map: query.text("map").map(str::to_owned),
+        token: token.map(str::to_owned),
+        map: map.map(str::to_owned),
         newest,
         sent,
         shared,
@@ -72,6 +72,17 @@ pub(super) async fn events(
     };
     let stream = Sse::new(stream(events)).keep_alive(KeepAlive::default());
     Ok(stream.into_response())
+}
+
+/// Whether a visitor may see the figures, and the map if one is named.
+fn may_see(shared: &Shared, token: Option<&str>, map: Option<&str>) -> Result<(), Refusal> {
+    let visitor = shared.visitor(token)?;
+    let program = shared.program()?;
+    program.allows(&visitor, Section::Figures)?;
+    if let Some(map) = map {
+        program.allows(&visitor, program.section_of(map))?;
+    }
+    Ok(())
 }
 
 /// The second behind which a page goes on.
@@ -97,6 +108,11 @@ fn stream(events: Events) -> impl Stream<Item = Result<Event, Infallible>> {
         loop {
             if let Some(event) = events.waiting.pop_front() {
                 return Some((Ok(event), events));
+            }
+            // A user may be gone by now, or have lost a right, or the page needs a login.
+            let (token, map) = (events.token.as_deref(), events.map.as_deref());
+            if may_see(&events.shared, token, map).is_err() {
+                return None;
             }
             events.look();
             if events.waiting.is_empty() && events.newest.changed().await.is_err() {

@@ -147,6 +147,12 @@ impl Shared {
         program.allows(&visitor, section)?;
         Ok(program)
     }
+
+    /// The program, if the visitor may see the map with this id.
+    fn for_reader_of(&self, headers: &HeaderMap, map: &str) -> Result<Arc<dyn Observed>, Refusal> {
+        let section = self.program()?.section_of(map);
+        self.for_reader(headers, section)
+    }
 }
 
 fn token(headers: &HeaderMap) -> Option<&str> {
@@ -274,7 +280,7 @@ async fn map(
     uri: Uri,
     headers: HeaderMap,
 ) -> Answered {
-    let program = shared.for_reader(&headers, Section::Keys)?;
+    let program = shared.for_reader_of(&headers, &id)?;
     let query = Query::of(&uri, &["from", "to", "width"])?;
     let (from, to) = (query.number("from", 0)?, query.number("to", u64::MAX)?);
     let width = query.number("width", 1000)?;
@@ -331,7 +337,7 @@ async fn keys(
     uri: Uri,
     headers: HeaderMap,
 ) -> Answered {
-    let program = shared.for_reader(&headers, Section::Keys)?;
+    let program = shared.for_reader_of(&headers, &id)?;
     let query = Query::of(&uri, &["from", "to", "limit"])?;
     let from = query.key("from")?.unwrap_or_default();
     let to = query.key("to")?;
@@ -372,7 +378,7 @@ async fn tree(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Answered {
-    let program = shared.for_reader(&headers, Section::Keys)?;
+    let program = shared.for_reader_of(&headers, &id)?;
     let tree = apart(move || {
         let map = map_of(&*program, &id)?;
         let info = map.info();
@@ -476,15 +482,13 @@ async fn login(State(shared): State<Arc<Shared>>, body: Body) -> Answered {
     let program = shared.program()?;
     let given = credentials(&whole(body).await?)?;
     shared.gate.try_again()?;
-    let user = match program.log_in(&given.user, &given.password).await {
-        Ok(user) => user,
-        Err(refusal) => {
-            if matches!(refusal, Refusal::Unproved(_)) {
-                shared.gate.failed();
-            }
-            return Err(refusal);
-        }
-    };
+    // It counts before it is known, so that guesses at once are no more than one after another.
+    shared.gate.failed();
+    let outcome = program.log_in(&given.user, &given.password).await;
+    if !matches!(outcome, Err(Refusal::Unproved(_))) {
+        shared.gate.forgive();
+    }
+    let user = outcome?;
     let token = shared.gate.let_in(user.clone());
     json(&serde_json::json!({ "token": token, "user": user }))
 }

@@ -3,7 +3,7 @@
 use super::MOST_BUCKETS;
 
 /// Bytes of a bound that are kept. A longer key is cut, and what is left of it is no larger.
-const LONGEST: usize = 128;
+pub(crate) const LONGEST: usize = 128;
 
 /// The lowest keys of buckets, ascending. The first is empty: it is below all keys.
 #[derive(Clone, Debug, PartialEq, Eq)]

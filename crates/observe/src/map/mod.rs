@@ -17,7 +17,7 @@ mod column;
 mod recorder;
 mod series;
 
-pub(crate) use bounds::{Bounds, hex, unhex};
+pub(crate) use bounds::{Bounds, LONGEST, hex, unhex};
 pub(crate) use column::Column;
 pub(crate) use recorder::{OwnedLeaf, Recorder};
 pub(crate) use series::Series;

@@ -36,6 +36,7 @@ mod reach;
 mod rows;
 mod scan;
 mod sentinel;
+mod shape;
 mod slowlog;
 mod strings;
 mod table;

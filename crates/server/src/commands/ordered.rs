@@ -399,22 +399,6 @@ fn write_entry(context: &mut Context<'_>, key: &Key, text: Text) {
     context.reply.value(text);
 }
 
-pub(super) fn shape(context: &mut Context<'_>, arguments: Arguments<'_>) -> Outcome {
-    let number = context.session.database;
-    let look = move |server: &Shared| server.store.database(number).shape();
-    apart(context, arguments, look, |context, shape| {
-        let reply = &mut *context.reply;
-        reply.map(1 + shape.figures.len());
-        reply.bulk(b"engine");
-        reply.bulk(shape.engine.as_bytes());
-        for (name, value) in shape.figures {
-            reply.bulk(name.as_bytes());
-            reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
-        }
-        Ok(())
-    })
-}
-
 struct RangeOptions {
     limit: usize,
     reverse: bool,

@@ -10,7 +10,7 @@ use super::table::Command;
 use super::{
     acl, channels, client, config, connection, copy, counters, debug, describe, dump, ets, expiry,
     feeds, info, keys, latency, lcs, lolwut, mailbox, memory, object, once, operate, ordered,
-    persist, ranges, scan, sentinel, slowlog, strings, transaction, txn,
+    persist, ranges, scan, sentinel, shape, slowlog, strings, transaction, txn,
 };
 
 type Words = &'static [&'static str];
@@ -237,8 +237,9 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new("delrange", 3, ordered::delrange, WRITE, KEYSPACE, RANGE)
         .docs("ordered", "0.1.0", "O(log n + m), m keys removed", "DELRANGE start end",
             "Remove the keys between two bounds, all at once, and count them"),
-    Command::new("shape", 1, ordered::shape, READ, KEYSPACE, ALL_SEEN)
-        .docs("ordered", "0.1.0", ALL, "SHAPE", "What the index of the selected database looks like now"),
+    Command::new("shape", -1, shape::shape, READ, KEYSPACE, ALL_SEEN)
+        .docs("ordered", "0.1.0", ALL, "SHAPE [LEAVES count]",
+            "What the index of the selected database looks like now, or its hottest leaves"),
     Command::new("mailbox.new", -2, mailbox::new, STORE_FAST, &[], MAILBOX)
         .docs("mailbox", "0.1.0", NOTHING, "MAILBOX.NEW name [MODE auto | on_heap | off_heap] [CAPACITY n] [DURABLE]",
             "Make a mailbox: any number of senders, one receiver at a time"),

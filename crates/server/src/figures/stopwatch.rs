@@ -119,7 +119,10 @@ impl Stopwatch {
     fn note(&mut self, stripe: &Stripe, run: &Run, time: Duration) {
         let (command, count, failed) = (run.command, run.count, run.failed);
         stripe.ran(command, time, count, failed, self.keeps_times);
-        if self.slow.is_some_and(|slow| time >= slow) {
+        let is_slow = self.slow.is_some_and(|slow| time >= slow);
+        #[cfg(feature = "otel")]
+        crate::spans::ran(command, time, (count, failed), is_slow);
+        if is_slow {
             self.took = Some(Took {
                 command,
                 at: run.at,

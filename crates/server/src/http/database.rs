@@ -9,7 +9,10 @@ use tremula_observe::{KeyInfo, Keys, Leaf, MapInfo, ObservedMap, Sampled, SlowKe
 use tremula_store::{Direction, Key, KeyRange};
 
 /// Commands of the slow log that are searched for keys of a range.
-const SLOW: usize = 1000;
+pub(super) const SLOW: usize = 1000;
+
+/// Bytes of a key that a list shows: keys may have half a gigabyte.
+const MOST_KEY: usize = 1024;
 
 /// What was sampled of each database and not taken yet.
 pub(super) type Samples = Mutex<Vec<Vec<Sampled>>>;
@@ -73,8 +76,8 @@ impl ObservedMap for OfDatabase {
         let more = found.len() > limit;
         found.truncate(limit);
         let keys = found.iter().map(|(key, value)| KeyInfo {
-            text: text(key.as_bytes()),
-            raw: hex(key.as_bytes()),
+            text: text(beginning(key.as_bytes())),
+            raw: hex(beginning(key.as_bytes())),
             kind: "string".to_owned(),
             size: value.len() as u64,
         });
@@ -131,6 +134,11 @@ impl OfDatabase {
     }
 }
 
+/// What is shown of a key in a list.
+fn beginning(key: &[u8]) -> &[u8] {
+    &key[..key.len().min(MOST_KEY)]
+}
+
 /// A key for people: its text, or its bytes with escapes.
 pub(super) fn text(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
@@ -147,7 +155,7 @@ pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string does not fail.

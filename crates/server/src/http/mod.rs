@@ -13,6 +13,7 @@
 mod console;
 mod database;
 mod program;
+mod table;
 
 use crate::listen::ListenArgs;
 use crate::server::Server;

@@ -2,6 +2,7 @@
 
 use super::console;
 use super::database::{OfDatabase, Samples, micros, millis, text};
+use super::table::{TABLE, add_tables};
 use crate::commands::{Command, all, lookup_full, numbered};
 use crate::figures::{MemoryNow, Reading, Times, write_metrics};
 use crate::lock::lock;
@@ -15,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tremula_group::Standing;
 use tremula_observe::{
-    Access, Answer, ClientInfo, CommandInfo, CommandSecond, LogSecond, MailboxInfo, MapInfo,
-    MemorySecond, Metrics, Observed, ObservedMap, Overview, Refusal, ReplicaSecond, Reply, Sampled,
-    Second, Section, ShardInfo, SlowCommand, SnapshotSecond, Visitor,
+    Access, Answer, ClientInfo, CommandInfo, CommandSecond, LogSecond, MailboxInfo, MemorySecond,
+    Metrics, Observed, ObservedMap, Overview, Refusal, ReplicaSecond, Reply, Sampled, Second,
+    Section, ShardInfo, SlowCommand, SnapshotSecond, Visitor,
 };
 use tremula_store::{DATABASES, Sequence};
 
@@ -267,11 +268,15 @@ impl Observed for Program {
                 samples: Arc::clone(&self.samples),
             }));
         }
-        let tables = self.server.store.tables().len();
-        if tables > 0 {
-            maps.push(Arc::new(Tables(tables)));
-        }
+        add_tables(&self.server, &mut maps);
         maps
+    }
+
+    fn section_of(&self, map: &str) -> Section {
+        match map.starts_with(TABLE) {
+            true => Section::Tables,
+            false => Section::Keys,
+        }
     }
 
     fn allows(&self, visitor: &Visitor, section: Section) -> Result<(), Refusal> {
@@ -282,21 +287,23 @@ impl Observed for Program {
         let name = match section {
             Section::Figures => "info",
             Section::Keys => "range",
+            Section::Tables => "ets.select",
             Section::SlowLog => "slowlog|get",
             Section::Clients => "client|list",
             Section::Mailboxes => "mailbox.list",
         };
         let may = |command: &'static Command| match section {
             Section::Keys => user.sees_all_keys(command),
+            Section::Tables => user.may_use_all_tables(command),
             _ => user.has(command),
         };
         if lookup_full(name.as_bytes()).is_some_and(may) {
             return Ok(());
         }
-        let what = if section == Section::Keys {
-            " on all keys"
-        } else {
-            ""
+        let what = match section {
+            Section::Keys => " on all keys",
+            Section::Tables => " on all tables",
+            _ => "",
         };
         Err(Refusal::Forbidden(format!(
             "user '{}' has no right to run {}{what}",
@@ -470,38 +477,6 @@ impl Observed for Program {
             }
             console::run(&self.server, user, &words).await
         })
-    }
-}
-
-/// The tables, whose indexes show no leaves.
-struct Tables(usize);
-
-impl ObservedMap for Tables {
-    fn info(&self) -> MapInfo {
-        MapInfo {
-            id: "tables".to_owned(),
-            name: format!("{} tables", self.0),
-            kind: "table",
-            engine: String::new(),
-            keys: self.0 as u64,
-            walked: false,
-            reason: Some("tables do not show the leaves of their indexes".to_owned()),
-        }
-    }
-
-    fn walk(
-        &self,
-        _: &mut dyn FnMut(&tremula_observe::Leaf<'_>) -> std::ops::ControlFlow<()>,
-    ) -> Option<(u64, u64)> {
-        None
-    }
-
-    fn text(&self, key: &[u8]) -> String {
-        text(key)
-    }
-
-    fn keys(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<tremula_observe::Keys, String> {
-        Err("tables do not show their keys here; use ETS.SELECT".to_owned())
     }
 }
 

@@ -20,6 +20,7 @@
 //! | `remains` | freeing in steps what has been deleted |
 //! | `row_sizes` | whether all rows have one size |
 //! | `info` | what a table is and holds |
+//! | `parts` | the parts of its index, for what looks at them from outside |
 //! | `file/` | tab2file and file2tab |
 //!
 //! # Errors
@@ -91,6 +92,7 @@ mod noting;
 mod object;
 mod options;
 mod owner;
+mod parts;
 mod registry;
 mod remains;
 mod restore;
@@ -114,6 +116,7 @@ pub use info::{Info, InfoInSteps, Item};
 pub use noting::Noting;
 pub use options::{Access, Heir, Kind, Options, WriteConcurrency};
 pub use owner::{Owner, Transfer};
+pub use parts::TablePart;
 pub use registry::Tables;
 pub use remains::Remains;
 pub use traversal::{Action, Outcome, Traversal};

@@ -13,6 +13,7 @@
 //! | `order/` | comparing: `==` and `<`, and identity, `=:=` |
 //! | `exact`, `hash` | a term under `=:=`; the two hashes |
 //! | `head` | the order-preserving 8 bytes beside a key |
+//! | `byte_form/` | the bytes that compare as terms do, and are read back |
 //! | `text/`, `etf/` | the two written forms |
 //! | `limits` | limits for terms from outside |
 //! | `inside` | visiting the inner terms of a term |
@@ -48,6 +49,7 @@ mod access;
 mod atom;
 mod bitstring;
 mod bounds;
+mod byte_form;
 mod convert;
 mod equal;
 mod etf;

@@ -96,4 +96,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: server("figures::monitoring"),
         hangs: false,
     },
+    Mutant {
+        name: "top_shows_what_leaves_have_counted_for_ever",
+        file: "crates/cli/src/top/model.rs",
+        original: "                let more = of(&leaf).checked_sub(was).unwrap_or_else(|| of(&leaf));",
+        replacement: "                let more = of(&leaf).max(was);",
+        why: "A leaf that was hot yesterday stays the hottest.",
+        checker: programs("tremula-cli", "a_leaf_is_as_hot"),
+        hangs: false,
+    },
 ];

@@ -23,7 +23,45 @@ const fn owners(filter: &'static str) -> Checker {
     checker(Target::Test("owners"), filter)
 }
 
+const FORMS: Checker = checker(Target::Test("byte_form"), "");
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "byte_form_of_negative_numbers_ascends",
+        file: "crates/table/src/term/byte_form/number.rs",
+        original: "out[begin..].iter_mut().for_each(|byte| *byte = !*byte);",
+        replacement: "out[begin..].iter_mut().for_each(|byte| *byte ^= 0);",
+        why: "-2 comes behind -1 on the axis of the map.",
+        checker: FORMS,
+        hangs: false,
+    },
+    Mutant {
+        name: "byte_form_mixes_the_numbers_of_keys",
+        file: "crates/table/src/term/byte_form/encode.rs",
+        original: "(first, Numbers::ByType)",
+        replacement: "(first, numbers)",
+        why: "Maps whose keys are 1 and 1.0 have one form, and are different terms.",
+        checker: FORMS,
+        hangs: false,
+    },
+    Mutant {
+        name: "byte_form_takes_numbers_of_several_forms",
+        file: "crates/table/src/term/byte_form/number.rs",
+        original: "if seven == 0 && end > 1 + DIGITS {",
+        replacement: "if seven == 0 && end > 1 + DIGITS + bytes.len() {",
+        why: "Two forms are read as one term, and compare as two.",
+        checker: checker(Target::Lib, "what_is_no_form"),
+        hangs: false,
+    },
+    Mutant {
+        name: "byte_form_makes_any_integer",
+        file: "crates/table/src/term/byte_form/number.rs",
+        original: "if bits > limits.integer_bits {",
+        replacement: "if bits > limits.integer_bits.max(1 << 40) && behind > 0 {",
+        why: "Twelve bytes of a request take all memory.",
+        checker: checker(Target::Lib, "a_few_bytes"),
+        hangs: false,
+    },
     Mutant {
         name: "term_size_without_the_tail",
         file: "crates/table/src/term/extent.rs",

@@ -15,7 +15,8 @@ pub(super) use ordered::open;
 
 use crate::match_spec::{KeyBound, KeyInterval};
 use crate::term::Term;
-use tremula_index::{Direction, Shape};
+use std::ops::ControlFlow;
+use tremula_index::{Adapted, Direction, Part, Shape};
 
 /// An entry of a store: the key as the store has it, and what is kept under the key.
 pub(super) type Entry = (Term, Kept);
@@ -247,6 +248,14 @@ pub(super) trait Store: Send + Sync {
 
     /// The number of keys: exact when quiescent.
     fn len(&self) -> usize;
+
+    /// Shows each part of the structure in turn, ascending, as
+    /// [`Transactional::walk`](tremula_index::Transactional::walk) does; `None` if it has no parts
+    /// that it can show.
+    fn walk(&self, visit: &mut dyn FnMut(&Part<OrderedKey>) -> ControlFlow<()>) -> Option<Adapted> {
+        let _ = visit;
+        None
+    }
 
     /// Describes the structure; the figure `bytes` leaves out what keys and rows have on the heap.
     /// Visits all of the structure.

@@ -3,9 +3,9 @@
 use super::key::{KeptHead, OrderedKey};
 use super::{Decision, Edge, Entry, Garbage, Kept, Note, Reported, Span, Store};
 use crate::term::Term;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use tremula_index::{
-    Direction, KeyRange, OrderedIndex, RegisteredEngine, Shape, Update, WithEngine,
+    Adapted, Direction, KeyRange, OrderedIndex, Part, RegisteredEngine, Shape, Update, WithEngine,
 };
 
 /// An empty store on this engine; `None` if the engine needs a byte form of its keys, which terms
@@ -140,6 +140,10 @@ impl<I: OrderedIndex<OrderedKey, Kept>> Store for Ordered<I> {
 
     fn len(&self) -> usize {
         self.0.len()
+    }
+
+    fn walk(&self, visit: &mut dyn FnMut(&Part<OrderedKey>) -> ControlFlow<()>) -> Option<Adapted> {
+        Some(self.0.transactional()?.walk(visit))
     }
 
     fn shape(&self) -> Shape {

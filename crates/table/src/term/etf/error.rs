@@ -4,7 +4,7 @@ use super::super::AtomError;
 use std::fmt;
 use thiserror::Error;
 
-/// Bytes that are no term in the external format.
+/// Bytes that are no term in the external format, or no byte form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodeError {
@@ -16,7 +16,7 @@ pub struct DecodeError {
     pub problem: DecodeProblem,
 }
 
-/// What is wrong with an external term.
+/// What is wrong with an external term, or a byte form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeProblem {
@@ -60,7 +60,7 @@ pub enum DecodeProblem {
         /// How many bits in the last.
         bits: u8,
     },
-    /// A map with a duplicate key.
+    /// A map with a duplicate key; in a byte form, or with keys that do not ascend.
     #[error("a map with a key that is there twice")]
     DuplicateKey,
     /// A reference with too many words.
@@ -97,6 +97,9 @@ pub enum DecodeProblem {
         /// The length that it declares.
         declared: usize,
     },
+    /// A number, a size or a string of a byte form that is not in its only form.
+    #[error("not in the only form that it has")]
+    NotCanonical,
     /// Bytes after the term.
     #[error("{0} bytes more than the term has")]
     Trailing(usize),
