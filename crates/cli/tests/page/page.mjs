@@ -476,7 +476,7 @@ async function embedded() {
     const { page } = opened;
     await until(page, "the map", isLive);
     assert.deepEqual(await names(page), ["map", "charts", "tree"], "views of what the program has not");
-    assert.equal(await page.evaluate(() => [...document.querySelectorAll("button")].some((button) => button.textContent === "Sign in" && !button.hidden)), false, "there is nobody to sign in");
+    assert.equal(await page.evaluate(() => [...document.querySelectorAll("button")].some((button) => button.textContent === "Sign in" && button.checkVisibility())), false, "there is nobody to sign in");
     const hottest = ([low, high]) => {
       let [inside, all] = [0, 0];
       for (const column of window.tremula.map.recent(10)) {
