@@ -289,6 +289,16 @@ fn two_runs_of_a_seed_are_the_same_bytes() {
 }
 
 #[test]
+fn a_run_gives_all_its_memory_back() {
+    assert_eq!(mixed(1).1.kept, 0);
+    let returned = Simulation::on(two_sockets()).run(|| Box::new(7));
+    assert_eq!((*returned.result, returned.kept), (7, 1));
+    // A guard that outlives its run still has its record.
+    let guard = Simulation::on(two_sockets()).run(epoch::pin).result;
+    drop(guard);
+}
+
+#[test]
 fn more_threads_than_cores_take_turns() {
     let machine = Machine {
         slice: 10_000 * NANOSECOND,

@@ -3,6 +3,7 @@
 use super::allocator;
 use super::directory::Kind;
 use super::machine::Picoseconds;
+use super::once::OfTheRun;
 use super::state::State;
 use std::any::TypeId;
 use std::cell::Cell;
@@ -189,15 +190,15 @@ pub fn now() -> Instant {
     }
 }
 
-/// The value of a type that the present run has once, or that the process has outside of runs.
-pub(crate) fn of_the_run<T: Send + Sync + 'static>(make: fn() -> T) -> Option<&'static T> {
+/// The value of a type that the present run has once; outside of runs, none.
+pub(crate) fn of_the_run<T: OfTheRun>(make: fn() -> T) -> Option<&'static T> {
     let key = TypeId::of::<T>();
-    let found = with(|state| state.of_the_run.get(&key).copied())?;
+    let found = with(|state| state.once.get(key))?;
     let value = found.unwrap_or_else(|| {
-        let made = ptr::from_ref::<T>(Box::leak(Box::new(make()))).cast::<()>();
-        with(|state| *state.of_the_run.entry(key).or_insert(made)).unwrap_or(made)
+        let made: *mut dyn OfTheRun = Box::into_raw(Box::new(make()));
+        with(|state| state.once.keep(key, made)).unwrap_or(made)
     });
-    // SAFETY: it was leaked with this type, which is the key.
+    // SAFETY: it has this type, which is the key, and lives until the run has ended.
     Some(unsafe { &*value.cast::<T>() })
 }
 

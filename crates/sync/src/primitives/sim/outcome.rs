@@ -85,4 +85,7 @@ pub struct Outcome<R> {
     pub threads: Vec<(Picoseconds, Spent)>,
     /// The places of the source by the time that they cost, most first; empty unless asked for.
     pub blame: Vec<Blame>,
+    /// How many chunks of memory the run could not give back, because something in them outlives
+    /// it: what it returned, or what threads have that did not end.
+    pub kept: usize,
 }

@@ -10,12 +10,13 @@
 
 use super::directory::{ByAddress, Charge, Directory, Kind};
 use super::machine::{Machine, Picoseconds};
+use super::once::Once;
 use super::outcome::{Blame, Spent};
 use super::random::Random;
 use corosensei::{Coroutine, Yielder};
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::Location;
 
 /// The number of a virtual thread.
@@ -81,7 +82,7 @@ pub(super) struct State {
     pub(super) current: Id,
     random: Random,
     sleepers: ByAddress<VecDeque<Id>>,
-    pub(super) of_the_run: HashMap<TypeId, *const ()>,
+    pub(super) once: Once,
     free_indices: BinaryHeap<Reverse<usize>>,
     next_index: usize,
     pub(super) accesses: u64,
@@ -104,7 +105,7 @@ impl State {
             current: 0,
             random: Random::new(seed),
             sleepers: ByAddress::default(),
-            of_the_run: HashMap::new(),
+            once: Once::default(),
             free_indices: BinaryHeap::new(),
             next_index: 0,
             accesses: 0,
