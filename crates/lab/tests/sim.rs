@@ -72,6 +72,17 @@ fn one_word_does_not_scale_and_stripes_do() {
 fn what_cannot_be_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("results.jsonl");
+    let (_, text) = tremula_lab::simulate::profile::PROFILES[0];
+    for (wrong, named) in [
+        ("paws", "no price 'pause'"),
+        ("pause]\nns = 1\nsource = \"-\"\n[prices.paws", "'paws'"),
+    ] {
+        let path = folder.path().join("machine.toml");
+        fs::write(&path, text.replace("pause]", &format!("{wrong}]"))).unwrap();
+        let machine = format!("--machine={}", path.display());
+        let (success, _, error) = simulate(&["ordered_mix", &machine], &json);
+        assert!(!success && error.contains(named), "{wrong}: {error}");
+    }
     for (arguments, named) in [
         (["signals", "--cores=1"], "'signals'"),
         (["ordered_mix", "--machine=abacus"], "'abacus'"),

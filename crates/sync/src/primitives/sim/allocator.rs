@@ -237,6 +237,14 @@ impl Region {
 }
 
 /// The allocator of programs that simulate: make it the global allocator.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: tremula_sync::sim::Allocator = tremula_sync::sim::Allocator;
+///
+/// let run = tremula_sync::sim::Simulation::on(tremula_sync::sim::Machine::free_of_charge(1));
+/// assert_eq!(run.run(|| Box::new(7)).kept, 1); // the box outlives its run
+/// ```
 #[derive(Debug)]
 pub struct Allocator;
 

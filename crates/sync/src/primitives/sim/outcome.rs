@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 
 /// What a thread spent its time on.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, work};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| work(30));
+/// let (lived, spent) = run.threads[0];
+/// assert_eq!((spent.work, spent.sum()), (30_000, lived));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// What would be paid if no other core existed.
@@ -26,6 +34,20 @@ impl Spent {
 }
 
 /// What one place of the source made threads wait.
+///
+/// ```
+/// use tremula_sync::atomic::{AtomicU64, Ordering};
+/// use tremula_sync::sim::{Machine, Prices, Simulation, scoped};
+///
+/// let prices = Prices::named(|name| if name.starts_with("changed") { 50_000 } else { 0 });
+/// let machine = Machine { prices, ..Machine::free_of_charge(2) };
+/// let run = Simulation::on(machine).blame(true).run(|| {
+///     let word = AtomicU64::new(0);
+///     scoped(2, |_| (0..9).for_each(|_| drop(word.fetch_add(1, Ordering::Relaxed))), || {});
+/// });
+/// let blame = &run.blame[0];
+/// assert_eq!(blame.time(), blame.waiting + blame.transferring);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blame {
     /// The source file.
@@ -72,6 +94,13 @@ impl Blame {
 }
 
 /// What a run gave.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| 7);
+/// assert_eq!((run.result, run.elapsed, run.threads.len()), (7, 0, 1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome<R> {
     /// What the function returned.

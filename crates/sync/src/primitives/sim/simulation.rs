@@ -9,9 +9,11 @@ use std::ptr;
 
 /// What to simulate.
 ///
-/// ```ignore
-/// let outcome = Simulation::on(machine).seed(7).run(|| work());
-/// println!("{} ns", outcome.elapsed / 1000);
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, work};
+///
+/// let outcome = Simulation::on(Machine::free_of_charge(2)).seed(7).blame(true).run(|| work(3));
+/// assert_eq!(outcome.elapsed / 1000, 3); // nanoseconds
 /// ```
 #[derive(Clone, Debug)]
 pub struct Simulation {

@@ -82,6 +82,8 @@ pub(super) struct State {
     pub(super) current: Id,
     random: Random,
     sleepers: ByAddress<VecDeque<Id>>,
+    /// From where each lock was taken last.
+    locks: ByAddress<&'static Location<'static>>,
     pub(super) once: Once,
     free_indices: BinaryHeap<Reverse<usize>>,
     next_index: usize,
@@ -105,6 +107,7 @@ impl State {
             current: 0,
             random: Random::new(seed),
             sleepers: ByAddress::default(),
+            locks: ByAddress::default(),
             once: Once::default(),
             free_indices: BinaryHeap::new(),
             next_index: 0,
@@ -330,6 +333,16 @@ impl State {
         let place = (from.file(), from.line(), from.column());
         let entry = blame.entry(place).or_insert_with(|| Blame::at(from));
         entry.add(charge.line, charge.waiting, charge.transfer);
+    }
+
+    pub(super) fn lock_taken(&mut self, address: usize, from: &'static Location<'static>) {
+        if self.blame.is_some() {
+            self.locks.insert(address, from);
+        }
+    }
+
+    pub(super) fn lock_place(&self, address: usize) -> Option<&'static Location<'static>> {
+        self.locks.get(&address).copied()
     }
 
     pub(super) fn fence(&mut self) {
