@@ -52,6 +52,36 @@ fn chase(bytes: usize) -> f64 {
     })
 }
 
+/// Nanoseconds of the loads of a group of lines that lie together, of which only the first gives
+/// the address of the next group, in memory of this size.
+fn groups(bytes: usize, lines: usize) -> f64 {
+    const WORDS: usize = LINE / size_of::<usize>();
+    /// Groups begin at multiples of this.
+    const APART: usize = 16 * WORDS;
+    let count = (bytes / size_of::<usize>() / APART).max(2);
+    let mut order: Vec<usize> = (0..count).collect();
+    order.shuffle(&mut generator(0, Purpose::Turns, 0, count));
+    let mut next = vec![0; count * APART];
+    for (place, group) in order.iter().enumerate() {
+        next[group * APART] = order[(place + 1) % count] * APART;
+    }
+    let mut at = 0;
+    let mut sum = 0;
+    let each = least((2 * count as u64).clamp(1 << 16, 1 << 21), |steps| {
+        for _ in 0..steps {
+            let group = &next[black_box(at)..][..lines * WORDS];
+            at = group[0];
+            for line in group.chunks_exact(WORDS).skip(1) {
+                // What the next group waits for depends on all lines of this one.
+                at |= line[0];
+            }
+            sum += at;
+        }
+    });
+    black_box(sum);
+    each
+}
+
 /// Runs two threads, each pinned to its processor if there is a choice, that hand a word back and
 /// forth. Returns the nanoseconds of one way.
 fn hand_over(processors: [usize; 2], rounds: u64, wait: fn()) -> f64 {
@@ -173,11 +203,17 @@ pub(crate) fn profile() -> String {
     let switched = hand_over([0, 0], 2000, thread::yield_now);
     let over = hand_over([0, 1], 100_000, spin_loop_once);
     let beside = |whole: f64| (whole - load).max(0.0);
+    let (alone, eight) = (groups(MEMORY, 1), groups(MEMORY, 8));
+    // Per cent of the price of a line alone, for each line of a group beyond the first.
+    let together = (100.0 * (eight - alone) / 7.0 / alone)
+        .round()
+        .clamp(1.0, 100.0);
 
     let mut text = format!(
         "# This machine, measured by `tremula-lab calibrate`.\nabout = \"{cores} processors of \
          the machine that measured itself\"\nsockets = 1\nclusters = 1\ncores = {cores}\nthreads = \
-         1\nshared_speed = 100\n"
+         1\nshared_speed = 100\n# Measured here: groups of eight lines in memory, against single lines.\n\
+         beside = {together}\n"
     );
     for (name, bytes) in ["near_lines", "far_lines", "socket_lines"]
         .iter()

@@ -53,6 +53,8 @@ pub struct Profile {
     pub threads: usize,
     /// How many per cent of its speed a thread has while the other threads of its core run.
     pub shared_speed: u64,
+    /// How many per cent of its price a line costs that is asked for right after one beside it.
+    pub beside: u64,
     /// The lines of a core's nearest cache.
     pub near_lines: usize,
     /// The lines of a core's larger cache.

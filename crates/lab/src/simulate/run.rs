@@ -93,6 +93,7 @@ fn machine_of(profile: &Profile) -> Machine {
         cores: profile.cores,
         threads: profile.threads,
         shared_speed: profile.shared_speed,
+        beside: profile.beside,
         near_lines: profile.near_lines,
         far_lines: profile.far_lines,
         socket_lines: profile.socket_lines,

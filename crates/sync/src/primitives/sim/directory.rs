@@ -26,6 +26,28 @@ pub(super) enum Kind {
     ReadModifyWrite,
 }
 
+/// Which line the thread accessed right before. A load of the same line, or of one beside it, does
+/// not depend on what the access before it found: the core has asked for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Another,
+    Beside,
+    Itself,
+}
+
+impl After {
+    /// Lines that are this near are taken to be of one node.
+    const NEAR: usize = 8;
+
+    pub(super) const fn of(kind: Kind, line: usize, before: usize) -> Self {
+        match (kind, line.abs_diff(before)) {
+            (Kind::Load | Kind::Store, 0) => Self::Itself,
+            (Kind::Load | Kind::Store, 1..=Self::NEAR) => Self::Beside,
+            _ => Self::Another,
+        }
+    }
+}
+
 /// What an access cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Charge {
@@ -186,7 +208,7 @@ impl Directory {
         &mut self,
         core: usize,
         address: usize,
-        kind: Kind,
+        (kind, after): (Kind, After),
         now: Picoseconds,
         random: &mut Random,
     ) -> Charge {
@@ -205,11 +227,12 @@ impl Directory {
         let is_mine = line.has(core);
         let is_alone = is_mine && line.others(core).next().is_none();
         if is_mine && (!writes || is_alone) {
-            charge.own += if self.near[core].has(number) {
+            let price = if self.near[core].has(number) {
                 prices.near_cache
             } else {
                 prices.far_cache
             };
+            charge.own += self.exposed(price, after);
             if writes {
                 self.lines[number as usize].owner = core as u16;
             }
@@ -217,7 +240,12 @@ impl Directory {
             return charge;
         }
         charge.waiting = line.busy.saturating_sub(now);
-        charge.transfer = self.transfer(&line, number, core, writes);
+        let transfer = self.transfer(&line, number, core, writes);
+        charge.transfer = match after {
+            // The core had the line, and has lost it meanwhile.
+            After::Itself => transfer,
+            _ => self.exposed(transfer, after),
+        };
         let arrived = now + charge.waiting + charge.transfer;
         let line = &mut self.lines[number as usize];
         if writes {
@@ -231,6 +259,15 @@ impl Directory {
         line.sharers[core / 64] |= 1 << (core % 64);
         self.keep(core, number, random);
         charge
+    }
+
+    /// What is left of a price if the core has asked for the line together with another.
+    const fn exposed(&self, price: Picoseconds, after: After) -> Picoseconds {
+        match after {
+            After::Another => price,
+            After::Beside => price * self.machine.beside / 100,
+            After::Itself => 0,
+        }
     }
 
     /// What it takes until the core has the line, and until all others have given it up if it

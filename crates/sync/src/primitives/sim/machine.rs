@@ -164,6 +164,9 @@ pub struct Machine {
     pub threads: usize,
     /// How many per cent of its speed a thread has while the other threads of its core run.
     pub shared_speed: u64,
+    /// How many per cent of its price a line costs that is asked for right after one beside it: the
+    /// core does not wait for the first before it asks for the second.
+    pub beside: u64,
     /// The lines of a core's nearest cache.
     pub near_lines: usize,
     /// The lines of a core's larger cache.
@@ -204,6 +207,7 @@ impl Machine {
             cores,
             threads: 1,
             shared_speed: 100,
+            beside: 100,
             near_lines: 512,
             far_lines: 16_384,
             socket_lines: 262_144,
@@ -281,11 +285,12 @@ impl Machine {
         if cores > MOST_CORES {
             return Err(format!("{cores} cores are more than {MOST_CORES}"));
         }
-        if self.shared_speed == 0 || self.shared_speed > 100 {
-            return Err(format!(
-                "shared_speed is {}; it must be from 1 to 100 per cent",
-                self.shared_speed
-            ));
+        for (name, value) in [("shared_speed", self.shared_speed), ("beside", self.beside)] {
+            if value == 0 || value > 100 {
+                return Err(format!(
+                    "{name} is {value}; it must be from 1 to 100 per cent"
+                ));
+            }
         }
         if self.slice == 0 {
             return Err("slice is 0; it must be longer".to_owned());

@@ -8,7 +8,7 @@
 //! 2. The current thread's access takes place only when no event is earlier than its clock.
 //! 3. The time of a thread since its birth is the sum of its [`Spent`].
 
-use super::directory::{ByAddress, Charge, Directory, Kind};
+use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
 use super::machine::{Machine, Picoseconds};
 use super::once::Once;
 use super::outcome::{Blame, Spent};
@@ -46,6 +46,8 @@ pub(super) struct Thread {
     place: usize,
     /// Until when the thread's stores are on their way.
     stores: Picoseconds,
+    /// The address of the line that the thread accessed last, as a number of lines.
+    line: usize,
     pub(super) spent: Spent,
     born: Picoseconds,
     /// Whether the thread was woken before it slept.
@@ -138,6 +140,7 @@ impl State {
             standing: Standing::Blocked,
             place,
             stores: 0,
+            line: 0,
             spent: Spent::default(),
             born: at,
             token: false,
@@ -303,7 +306,15 @@ impl State {
         };
         now += drained;
         let random = &mut self.random;
-        let charge = self.directory.access(core, address, kind, now, random);
+        let line = address / LINE;
+        let after = After::of(
+            kind,
+            line,
+            std::mem::replace(&mut self.threads[id].line, line),
+        );
+        let charge = self
+            .directory
+            .access(core, address, (kind, after), now, random);
         let Charge {
             mut waiting,
             mut transfer,
