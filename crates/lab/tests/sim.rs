@@ -69,6 +69,27 @@ fn one_word_does_not_scale_and_stripes_do() {
 }
 
 #[test]
+fn senders_and_a_receiver_run_in_virtual_time() {
+    let (records, _) = records(&[
+        "signals",
+        "--engines=mailbox",
+        "--mixes=live",
+        "--cores=1,8",
+        "--microseconds=50",
+    ]);
+    let word = |record: &&Record| record.key_set == "u64";
+    let rates: Vec<f64> = records
+        .iter()
+        .filter(word)
+        .map(|record| record.mops)
+        .collect();
+    assert!(
+        rates.len() == 2 && rates.iter().all(|rate| *rate > 0.1),
+        "{rates:?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("results.jsonl");
@@ -84,7 +105,8 @@ fn what_cannot_be_is_refused_by_name() {
         assert!(!success && error.contains(named), "{wrong}: {error}");
     }
     for (arguments, named) in [
-        (["signals", "--cores=1"], "'signals'"),
+        (["shard_cache", "--cores=1"], "'shard_cache'"),
+        (["signals", "--mixes=burst"], "drain and live"),
         (["ordered_mix", "--machine=abacus"], "'abacus'"),
         (["ordered_mix", "--cores=0"], "'0'"),
         (["ordered_mix", "--mixes=update51"], "update51"),

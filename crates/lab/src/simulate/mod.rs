@@ -11,6 +11,8 @@ mod calibrate;
 pub mod profile;
 #[cfg(sim)]
 mod run;
+#[cfg(not(sim))]
+pub(crate) mod validation;
 
 #[cfg(not(sim))]
 pub(crate) use build::start;

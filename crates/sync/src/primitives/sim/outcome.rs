@@ -64,6 +64,8 @@ pub struct Blame {
     pub waiting: Picoseconds,
     /// The time by line of the cache, which has a number in the order of the first touch.
     pub by_line: BTreeMap<u32, Picoseconds>,
+    /// The time by when it was lost: by stretches of [`Blame::STRETCH`] from the run's beginning.
+    pub over_time: BTreeMap<u64, Picoseconds>,
 }
 
 impl Blame {
@@ -76,10 +78,20 @@ impl Blame {
             transferring: 0,
             waiting: 0,
             by_line: BTreeMap::new(),
+            over_time: BTreeMap::new(),
         }
     }
 
-    pub(super) fn add(&mut self, line: u32, waiting: Picoseconds, transfer: Picoseconds) {
+    /// The stretches of time that blame is counted in: ten microseconds.
+    pub const STRETCH: Picoseconds = 10_000_000;
+
+    pub(super) fn add(
+        &mut self,
+        line: u32,
+        at: Picoseconds,
+        (waiting, transfer): (Picoseconds, Picoseconds),
+    ) {
+        *self.over_time.entry(at / Self::STRETCH).or_default() += waiting + transfer;
         self.transfers += 1;
         self.transferring += transfer;
         self.waiting += waiting;
@@ -112,7 +124,8 @@ pub struct Outcome<R> {
     /// For each thread, in the order in which they started: how long it was there, and what it
     /// spent that on.
     pub threads: Vec<(Picoseconds, Spent)>,
-    /// The places of the source by the time that they cost, most first; empty unless asked for.
+    /// The places of the source by the time that they cost all threads but the first, most first;
+    /// empty unless asked for.
     pub blame: Vec<Blame>,
     /// How many chunks of memory the run could not give back, because something in them outlives
     /// it: what it returned, or what threads have that did not end.

@@ -321,7 +321,7 @@ impl State {
             ..
         } = charge;
         let own = self.slowed(charge.own);
-        self.note(from, &charge);
+        self.note(from, now, &charge);
         if kind == Kind::Store && waiting + transfer > 0 {
             let arrives = now.max(stores) + waiting + transfer;
             let ahead = arrives.saturating_sub(now + own).saturating_sub(lag);
@@ -336,14 +336,15 @@ impl State {
         me.clock += drained + waiting + transfer + own;
     }
 
-    fn note(&mut self, from: &'static Location<'static>, charge: &Charge) {
-        if charge.waiting + charge.transfer == 0 {
+    fn note(&mut self, from: &'static Location<'static>, at: Picoseconds, charge: &Charge) {
+        // The first thread prepares what the others do.
+        if charge.waiting + charge.transfer == 0 || self.current == 0 {
             return;
         }
         let Some(blame) = &mut self.blame else { return };
         let place = (from.file(), from.line(), from.column());
         let entry = blame.entry(place).or_insert_with(|| Blame::at(from));
-        entry.add(charge.line, charge.waiting, charge.transfer);
+        entry.add(charge.line, at, (charge.waiting, charge.transfer));
     }
 
     pub(super) fn lock_taken(&mut self, address: usize, from: &'static Location<'static>) {
