@@ -72,7 +72,7 @@ fn one_word_does_not_scale_and_stripes_do() {
 fn senders_and_a_receiver_run_in_virtual_time() {
     let (records, _) = records(&[
         "signals",
-        "--engines=mailbox",
+        "--engines=mailbox_auto",
         "--mixes=live",
         "--cores=1,8",
         "--microseconds=50",

@@ -42,7 +42,7 @@ pub(crate) const WORK: [Work; 4] = [
     },
     Work {
         experiment: "signals",
-        engines: "mailbox",
+        engines: "mailbox_auto",
         mixes: Some("live"),
         keys: None,
         microseconds: 10_000,

@@ -112,12 +112,12 @@ pub fn touch<T: ?Sized>(value: *const T, bytes: usize, writes: bool) {
     if !INSIDE.get() {
         return;
     }
-    let begin = value.addr();
+    let (begin, from) = (value.addr(), Location::caller());
     let last = (begin + bytes.max(1) - 1) / super::directory::LINE;
     let kind = if writes { Kind::Store } else { Kind::Load };
     for line in begin / super::directory::LINE..=last {
         let address = line * super::directory::LINE;
-        with(|state| state.access(address, kind, Location::caller()));
+        with(|state| state.access(address, kind, from));
     }
     in_order();
 }

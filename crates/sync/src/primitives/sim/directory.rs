@@ -189,10 +189,12 @@ impl Directory {
         }
     }
 
-    fn number_of(&mut self, address: usize, core: usize) -> u32 {
+    /// The line's number, and whether this is the first time that anyone touches it.
+    fn number_of(&mut self, address: usize, core: usize) -> (u32, bool) {
         let next = self.lines.len() as u32;
         let number = *self.numbers.entry(address / LINE).or_insert(next);
-        if number == next {
+        let is_new = number == next;
+        if is_new {
             self.lines.push(Line {
                 sharers: [0; WORDS],
                 busy: 0,
@@ -200,7 +202,7 @@ impl Directory {
                 home: self.machine.socket_of(core) as u16,
             });
         }
-        number
+        (number, is_new)
     }
 
     /// The core accesses the line at time `now`.
@@ -212,7 +214,7 @@ impl Directory {
         now: Picoseconds,
         random: &mut Random,
     ) -> Charge {
-        let number = self.number_of(address, core);
+        let (number, is_new) = self.number_of(address, core);
         let prices = self.machine.prices;
         let line = self.lines[number as usize];
         let writes = kind != Kind::Load;
@@ -240,7 +242,12 @@ impl Directory {
             return charge;
         }
         charge.waiting = line.busy.saturating_sub(now);
-        let transfer = self.transfer(&line, number, core, writes);
+        let transfer = if is_new {
+            // The system, or the allocator, has just written it.
+            prices.far_cache
+        } else {
+            self.transfer(&line, number, core, writes)
+        };
         charge.transfer = match after {
             // The core had the line, and has lost it meanwhile.
             After::Itself => transfer,

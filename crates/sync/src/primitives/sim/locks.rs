@@ -180,24 +180,17 @@ impl RawRwLock {
         }
     }
 
+    /// Changes the word by one read-modify-write, and wakes all if none is inside any more.
     fn leave(&self, leave: impl Fn(u32) -> u32) {
-        let (address, place) = (self.0.address(), self.0.place());
-        let left = |word| {
-            let word = leave(word);
-            if word & !ASLEEP == 0 { 0 } else { word }
-        };
-        current::access(address, Kind::Load, place);
-        let mut before = self.0.peek();
-        loop {
-            current::access(address, Kind::ReadModifyWrite, place);
-            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-            let word = &self.0.0;
-            match word.compare_exchange(before, left(before), success, failure) {
-                Ok(_) => break,
-                Err(other) => before = other,
-            }
-        }
-        if before & ASLEEP != 0 && leave(before) & !ASLEEP == 0 {
+        let address = self.0.address();
+        current::access(address, Kind::ReadModifyWrite, self.0.place());
+        // No other thread comes between: the access before is where others go first.
+        let before = self.0.peek();
+        let after = leave(before);
+        let is_empty = after & !ASLEEP == 0;
+        let after = if is_empty { 0 } else { after };
+        self.0.0.store(after, Ordering::Release);
+        if before & ASLEEP != 0 && is_empty {
             current::wake_at(address, usize::MAX);
         }
     }

@@ -21,9 +21,10 @@
 //!
 //! # What it leaves out
 //!
-//! A core has one access under way at a time, so prefetching and the overlap of misses are missing;
-//! so are the limits of memory's bandwidth and the misses of the address translation. Threads stay
-//! on the place where they started. Plain memory costs something only where the code says so, by
+//! A core has one access under way at a time, except that a line beside the one before costs a part
+//! of its price: the lines of a node are asked for together. Other overlap of misses is missing; so
+//! are the limits of memory's bandwidth and the misses of the address translation. Threads stay on
+//! the place where they started. Plain memory costs something only where the code says so, by
 //! `touch` or `work`.
 //!
 //! # Invariants
