@@ -8,6 +8,8 @@ mod blame;
 #[cfg(not(sim))]
 mod build;
 mod calibrate;
+#[cfg(sim)]
+mod prices;
 pub mod profile;
 #[cfg(sim)]
 mod run;

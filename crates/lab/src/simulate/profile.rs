@@ -190,7 +190,7 @@ impl Profile {
 /// The price of each access, and the time slice.
 #[cfg(sim)]
 fn check_names(profile: &Profile) -> Result<(), String> {
-    use super::run::names;
+    use super::prices::names;
 
     let missing = names().find(|name| !profile.prices.contains_key(*name));
     if let Some(name) = missing {

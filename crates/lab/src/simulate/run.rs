@@ -1,6 +1,6 @@
 //! Measurements in virtual time.
 
-use super::profile::Profile;
+use super::{prices::SLICE, profile::Profile};
 use crate::LabError;
 use std::cell::{Cell, RefCell};
 use tremula_sync::sim::{Blame, Machine, Outcome, Prices, Simulation};
@@ -73,14 +73,6 @@ fn blamed<R>(outcome: &Outcome<R>) -> Blamed {
         off: sum(|spent| spent.off),
         places: outcome.blame.clone(),
     }
-}
-
-/// The name of the one price that is no part of [`Prices`].
-const SLICE: &str = "slice";
-
-/// The names of the prices that a profile has.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    Prices::NAMES.iter().copied().chain([SLICE])
 }
 
 fn machine_of(profile: &Profile) -> Machine {

@@ -23,7 +23,7 @@ pub(crate) const WORK: [Work; 4] = [
         experiment: "counter_scaling",
         engines: "central,striped",
         mixes: Some("add"),
-        keys: None,
+        keys: Some(1000),
         microseconds: 10_000,
     },
     Work {
@@ -44,7 +44,7 @@ pub(crate) const WORK: [Work; 4] = [
         experiment: "signals",
         engines: "mailbox_auto",
         mixes: Some("live"),
-        keys: None,
+        keys: Some(10_000_000),
         microseconds: 10_000,
     },
 ];

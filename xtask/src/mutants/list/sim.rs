@@ -43,7 +43,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sim_sleepers_are_not_woken",
         file: "crates/sync/src/primitives/sim/locks.rs",
-        original: "            current::wake_at(self.address(), 1);",
+        original: "            current::wake_at(address, 1);",
         replacement: "",
         why: "A thread that sleeps at a mutex sleeps forever.",
         checker: checked_by("time_adds_up"),
