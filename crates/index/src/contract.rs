@@ -400,7 +400,10 @@ pub trait Implementation<K: Ord + Clone, V: Clone>: Send + Sync {
     }
 
     fn snapshot(&self, range: KeyRange<'_, K>) -> Option<Vec<(K, V)>> {
-        let mut entries = Vec::new();
+        let mut entries = Vec::with_capacity(match (range.low, range.high) {
+            (Bound::Unbounded, Bound::Unbounded) => self.len(),
+            _ => 0,
+        });
         self.scan(range, Direction::Ascending, usize::MAX, &mut entries);
         Some(entries)
     }

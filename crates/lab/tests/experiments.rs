@@ -291,12 +291,14 @@ fn snapshot_beside_writers_counts_snapshots_of_the_engines_that_give_any() {
         let mut why = plan.left_out.iter().map(|left_out| left_out.why.words());
         assert!(why.all(|why| why == "its scans are not as of one moment"));
         let records = run_plan(&plan).unwrap();
-        assert_eq!(records.len(), 3 * 2 * exact);
+        assert_eq!(records.len(), 4 * 2 * exact);
         for record in records {
             assert!(record.mops > 0.0, "{record:?}");
             let beside = match &*record.workload {
                 "updates_beside_scans" => Some("scans_per_second"),
-                "updates_beside_snapshots" => Some("snapshots_per_second"),
+                "updates_beside_snapshots" | "updates_beside_snapshots_in_parts" => {
+                    Some("snapshots_per_second")
+                }
                 _ => None,
             };
             let figures: Vec<_> = record.figures.keys().map(|name| &**name).collect();

@@ -108,11 +108,11 @@
 //! Every operation is linearizable except `len`, `shape` and [`range`](OrderedIndex::range), which
 //! shows the entries of each batch, all of one leaf, as of one moment. A scan or snapshot validates
 //! all leaves at the end. After a few failures a short scan locks them from left to right. A
-//! snapshot or long scan then stops no writer: the first one that changes a leaf after the snapshot
-//! has begun copies what the snapshot lacks of it. So it takes memory for what is written
-//! meanwhile: read [in parts](OrderedIndex::begin_snapshot) for that alone, otherwise for the whole
-//! range. A range is removed under the lock of its first leaf, which takes over the keys of
-//! those that become empty.
+//! snapshot or long scan then stops no writer: one that changes a leaf which the snapshot has not
+//! reached notes what the key held, and copies the leaf once fifteen keys have changed there. So it
+//! takes memory for what is written meanwhile, and for the copy that it returns: none if it is read
+//! [in parts](OrderedIndex::begin_snapshot). A range is removed under the lock of its first leaf,
+//! which takes over the keys of those that become empty.
 //!
 //! The map is not lock-free: a thread that comes to a leaf that is being changed waits.
 //!

@@ -340,6 +340,34 @@ fn a_snapshot_of_numbers_that_is_read_in_parts_is_of_one_moment() {
     });
 }
 
+/// More keys of a leaf than can be noted, so that a writer has to copy it.
+#[test]
+fn a_snapshot_of_a_leaf_that_changes_often_is_of_one_moment() {
+    let name = "a_snapshot_of_a_leaf_that_changes_often_is_of_one_moment";
+    check(name, long(3), || {
+        let map = three_leaves();
+        let other = Arc::clone(&map);
+        let scanner = thread::spawn(move || {
+            let (mut entries, mut cursor) = (Vec::new(), other.begin_snapshot(KeyRange::all()));
+            let cursor = cursor.as_mut().unwrap();
+            while other.read_snapshot(cursor, 1, &mut entries) {}
+            let values: Vec<_> = entries.iter().map(|(_, value)| *value).collect();
+            // 6 is written first, then 8 is removed, then 7 is written.
+            let moments: [&[u32]; 4] = [
+                &[2, 5, 6, 7, 8],
+                &[2, 5, 66, 7, 8],
+                &[2, 5, 66, 7],
+                &[2, 5, 66, 77],
+            ];
+            assert!(moments.contains(&&*values), "{values:?}");
+        });
+        map.insert(far(6), 66);
+        map.remove(&far(8));
+        map.insert(far(7), 77);
+        scanner.join().unwrap();
+    });
+}
+
 #[test]
 fn the_first_entry_is_popped_and_no_later_one() {
     check(

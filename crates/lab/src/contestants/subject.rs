@@ -58,6 +58,13 @@ pub trait Subject<K: Key>: Sync {
         None
     }
 
+    /// Shows all entries as of one moment, ascending, a part at a time if the table can. Returns
+    /// `false` if it cannot give a snapshot.
+    fn snapshot_in_parts(&self, mut show: impl FnMut(&[(K, u64)])) -> bool {
+        let copy = self.snapshot();
+        copy.inspect(|copy| show(copy)).is_some()
+    }
+
     /// Whether a scan can visit the greatest possible key.
     fn scans_the_greatest_key(&self) -> bool {
         true
@@ -181,6 +188,22 @@ impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
         self.0.snapshot(KeyRange::all())
     }
 
+    fn snapshot_in_parts(&self, mut show: impl FnMut(&[(K, u64)])) -> bool {
+        let Some(mut cursor) = self.0.begin_snapshot(KeyRange::all()) else {
+            let copy = self.snapshot();
+            return copy.inspect(|copy| show(copy)).is_some();
+        };
+        let mut part = Vec::new();
+        loop {
+            let goes_on = self.0.read_snapshot(&mut cursor, ENTRIES_A_PART, &mut part);
+            show(&part);
+            part.clear();
+            if !goes_on {
+                return true;
+            }
+        }
+    }
+
     fn length(&self) -> Option<u64> {
         Some(self.0.len() as u64)
     }
@@ -189,6 +212,9 @@ impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
         self.0.shape().figures
     }
 }
+
+/// How much of a snapshot is read at a time.
+const ENTRIES_A_PART: usize = 1000;
 
 /// Walks the whole quiescent table, and returns how many entries it has.
 ///

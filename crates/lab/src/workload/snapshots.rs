@@ -32,11 +32,13 @@ pub enum Company {
     Scans,
     /// Another thread takes snapshots of the whole table, one after the other.
     Snapshots,
+    /// Another thread takes such snapshots, and reads each in parts.
+    Parts,
 }
 
 impl Company {
     /// All, in the order of measurement.
-    pub const ALL: [Self; 3] = [Self::Nobody, Self::Scans, Self::Snapshots];
+    pub const ALL: [Self; 4] = [Self::Nobody, Self::Scans, Self::Snapshots, Self::Parts];
 
     /// The name in records.
     #[must_use]
@@ -45,6 +47,7 @@ impl Company {
             Self::Nobody => "updates_alone",
             Self::Scans => "updates_beside_scans",
             Self::Snapshots => "updates_beside_snapshots",
+            Self::Parts => "updates_beside_snapshots_in_parts",
         }
     }
 }

@@ -44,6 +44,22 @@ impl Batch {
         });
     }
 
+    /// Puts an entry where its key belongs. There is room.
+    pub(super) fn put(&mut self, entry: Entry) {
+        match self.binary_search_by_key(&entry.0, |other| other.0) {
+            Ok(at) => drop(self.entries[at].write(entry)),
+            Err(_) => drop(self.insert(entry)),
+        }
+    }
+
+    /// Removes the entry of a key, if there is one.
+    pub(super) fn remove(&mut self, key: u64) {
+        if let Ok(at) = self.binary_search_by_key(&key, |entry| entry.0) {
+            self.entries.copy_within(at + 1..self.length, at);
+            self.length -= 1;
+        }
+    }
+
     /// Inserts an entry where its key belongs, and returns the index.
     fn insert(&mut self, entry: Entry) -> usize {
         let at = self.partition_point(|other| other.0 < entry.0);

@@ -81,6 +81,7 @@ impl<const UNITS: usize> Words<UNITS> {
             return Err(held);
         };
         count(&self.counters.heated);
+        self.settle_changes(held.id, leaf);
         let hot = self.take_leaf_alone();
         hot.leaf.set_range(beyond.first, beyond.last);
         self.set_borders(cut, low, &hot, &held, left);

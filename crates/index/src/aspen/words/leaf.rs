@@ -4,10 +4,11 @@
 use super::hot::Table;
 use super::place::Place;
 use super::snapshots::Moment;
+use super::undo::Undo;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use tremula_sync::VersionLock;
-use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use tremula_sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// A leaf. Its lock guards the rest of it and its block.
 ///
@@ -90,9 +91,18 @@ const CHUNKS: usize = 23;
 /// All leaves, by number. Those in use and those that have been are never moved or freed.
 pub(super) struct Leaves {
     leaves: Chunks<Leaf>,
-    /// Up to which [`Moment`] each is preserved. Apart from the leaves, since nobody looks at it
-    /// while no snapshot is under way.
-    preserved: Chunks<AtomicU64>,
+    /// Apart from the leaves, since nobody looks at it while no snapshot is under way.
+    kept: Chunks<Kept>,
+    /// How many there are.
+    count: AtomicU32,
+}
+
+/// What is kept of a leaf for snapshots. The leaf's lock guards it.
+struct Kept {
+    /// Up to which [`Moment`] the leaf is preserved.
+    preserved: AtomicU64,
+    /// What has changed in it since a later moment; null if nothing has.
+    undo: AtomicPtr<Undo>,
 }
 
 /// An array that grows and never moves.
@@ -112,12 +122,13 @@ fn chunk_of(id: u32) -> (usize, usize) {
 
 impl Leaves {
     /// What a leaf takes beside its block.
-    pub(super) const BYTES_EACH: usize = size_of::<Leaf>() + size_of::<AtomicU64>();
+    pub(super) const BYTES_EACH: usize = size_of::<Leaf>() + size_of::<Kept>();
 
     pub(super) fn new() -> Self {
         Self {
             leaves: Chunks::new(),
-            preserved: Chunks::new(),
+            kept: Chunks::new(),
+            count: AtomicU32::new(0),
         }
     }
 
@@ -128,29 +139,66 @@ impl Leaves {
         unsafe { self.leaves.get(id) }
     }
 
-    /// Up to which moment a leaf is preserved that this thread has locked.
-    pub(super) fn preserved(&self, id: u32) -> Moment {
+    #[inline]
+    fn kept(&self, id: u32) -> &Kept {
         // SAFETY: as in `get`.
-        let preserved = unsafe { self.preserved.get(id) };
-        preserved.load(Ordering::Relaxed)
+        unsafe { self.kept.get(id) }
+    }
+
+    /// Up to which moment a leaf is preserved that this thread has locked.
+    #[inline]
+    pub(super) fn preserved(&self, id: u32) -> Moment {
+        self.kept(id).preserved.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_preserved(&self, id: u32, moment: Moment) {
-        // SAFETY: as in `get`.
-        let preserved = unsafe { self.preserved.get(id) };
-        preserved.store(moment, Ordering::Relaxed);
+        self.kept(id).preserved.store(moment, Ordering::Relaxed);
+    }
+
+    /// What has changed in a leaf that this thread has locked, and keeps locked as long as it has
+    /// this.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "the leaf's lock sees to it")]
+    pub(super) fn undo(&self, id: u32) -> Option<&mut Undo> {
+        let undo = self.kept(id).undo.load(Ordering::Relaxed);
+        // SAFETY: it comes from `set_undo`, and is freed only by a thread that has the lock.
+        unsafe { undo.as_mut() }
+    }
+
+    /// Keeps or forgets what has changed in a leaf that this thread has locked.
+    pub(super) fn set_undo(&self, id: u32, undo: Option<Box<Undo>>) {
+        let undo = undo.map_or(ptr::null_mut(), Box::into_raw);
+        // The lock orders these. Not a swap, which would cost a fence.
+        let before = self.kept(id).undo.load(Ordering::Relaxed);
+        self.kept(id).undo.store(undo, Ordering::Relaxed);
+        if !before.is_null() {
+            // SAFETY: it was made here, and nobody else can have it.
+            drop(unsafe { Box::from_raw(before) });
+        }
     }
 
     /// Makes room for the leaf of this number: the next that has not been in use. Its lock is
     /// obsolete. Only one thread at a time may call this.
     pub(super) fn add(&self, id: u32) {
-        self.preserved.add(id, || AtomicU64::new(0));
+        self.kept.add(id, || Kept {
+            preserved: AtomicU64::new(0),
+            undo: AtomicPtr::new(ptr::null_mut()),
+        });
         self.leaves.add(id, || Leaf {
             lock: VersionLock::new_obsolete(),
             low: AtomicU64::new(0),
             span: AtomicU64::new(0),
             place: AtomicU64::new(Place::NONE.0),
         });
+        self.count.store(id + 1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        for id in 0..self.count.load(Ordering::Relaxed) {
+            self.set_undo(id, None);
+        }
     }
 }
 

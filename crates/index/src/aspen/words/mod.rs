@@ -21,6 +21,7 @@ mod step;
 mod structure;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod undo;
 mod write;
 
 use crate::OlcBTree;

@@ -17,6 +17,10 @@ const OPTIMISTIC_SCANS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 /// A scan that wants more entries than this, from the lowest on, does not stop writers.
 const LONG: usize = 1000;
 
+/// How many leaves a scan without locks passes before it looks whether they have changed; then
+/// twice as many, and so on.
+const LEAVES_A_CHECK: usize = 64;
+
 /// How often a long scan is tried so; in models never, for what comes then to be seen soon.
 const OPTIMISTIC_LONG_SCANS: u32 = if cfg!(any(loom, shuttle)) {
     0
@@ -240,6 +244,10 @@ impl<const UNITS: usize> Words<UNITS> {
                 return all_still(&seen);
             };
             seen.push((part.leaf, part.version));
+            // Beside busy writers most long scans fail: better early.
+            if seen.len() >= LEAVES_A_CHECK && seen.len().is_power_of_two() {
+                all_still(&seen)?;
+            }
             at = next;
         }
     }

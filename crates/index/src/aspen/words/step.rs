@@ -160,16 +160,17 @@ impl<'a, const UNITS: usize> Locks<'a, UNITS> {
         let locked = &mut self.leaves[at];
         locked.changed = true;
         let Held { id, leaf, .. } = locked.held;
-        self.words.preserve_up_to(id, leaf, self.now);
         let view = View::of(leaf);
         let place = match view.find(key) {
             Ok(place) => {
                 let old = view.value(place);
+                self.words.note_at(self.now, id, leaf, key, Some(old));
                 view.set_value(place, value);
                 return Some(old);
             }
             Err(place) => place,
         };
+        self.words.note_at(self.now, id, leaf, key, None);
         self.difference += 1;
         if !view.insert(place, (key, value))
             && let Some(half) = self.words.refit(&locked.held, Some((key, value)))
@@ -190,7 +191,7 @@ impl<'a, const UNITS: usize> Locks<'a, UNITS> {
         let place = view.find(key).ok()?;
         let old = view.value(place);
         let Held { id, leaf, .. } = locked.held;
-        self.words.preserve_up_to(id, leaf, self.now);
+        self.words.note_at(self.now, id, leaf, key, Some(old));
         view.remove(place);
         locked.changed = true;
         if view.is_sparse_at(place) {

@@ -137,6 +137,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let (left, right) = entries.split_at(entries.partition_point(|entry| entry.0 < cut));
         let left_plan = Self::plan(left, low, cut - 1)?;
         let mut right_plan = Self::plan(right, cut, last)?;
+        self.settle_changes(held.id, leaf);
         let half = take_leaf(self);
         let at_end = at == New::Last;
         if at_end && right_plan.kind != Kind::Dense {

@@ -239,7 +239,7 @@ impl<const UNITS: usize> Words<UNITS> {
                 let old = view.value(at);
                 match decide(Some(old)) {
                     Change::Put(value) => {
-                        self.preserve(id, leaf);
+                        self.note(id, leaf, key, Some(old));
                         view.set_value(at, value);
                     }
                     Change::Remove => {
@@ -260,7 +260,7 @@ impl<const UNITS: usize> Words<UNITS> {
             Err(at) => {
                 match decide(None) {
                     Change::Put(value) => {
-                        self.preserve(id, leaf);
+                        self.note(id, leaf, key, None);
                         if view.insert(at, (key, value)) {
                             drop(lock);
                         } else {
@@ -345,7 +345,7 @@ impl<const UNITS: usize> Words<UNITS> {
     /// Removes an entry and unlocks the leaf.
     #[inline(always)]
     pub(super) fn remove_at(&self, held: Held<'_>, view: View<'_>, at: usize, key: u64) {
-        self.preserve(held.id, held.leaf);
+        self.note(held.id, held.leaf, key, Some(view.value(at)));
         view.remove(at);
         let sparse = view.is_sparse_at(at);
         self.len.add(-1);
