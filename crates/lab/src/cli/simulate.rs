@@ -69,7 +69,7 @@ pub(super) struct SimulateArgs {
 
 /// The experiments whose threads, clocks and shared words are all virtual in a simulation: of
 /// `signals`, the workloads `drain` and `live`.
-const SIMULATED: [&str; 9] = [
+const SIMULATED: [&str; 10] = [
     "insert_disjoint_ranges",
     "ordered_mix",
     "range_update",
@@ -79,6 +79,7 @@ const SIMULATED: [&str; 9] = [
     "adaptation",
     "ets_throughput",
     "signals",
+    "bw_tree_ablation",
 ];
 
 fn check(arguments: &SimulateArgs) -> Result<Profile, LabError> {
