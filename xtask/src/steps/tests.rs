@@ -242,6 +242,12 @@ pub(super) fn sim(workspace: &Workspace, report: &mut Report) {
         workspace,
         report,
     );
+    // The examples of what exists in the simulator only.
+    let job = cargo_test(Flavour::Sim, workspace)
+        .env("RUSTDOCFLAGS", Flavour::Sim.rustflags())
+        .args(["--package", "tremula-sync", "--doc", "--", "primitives/sim"]);
+    let binaries = run(&job, report);
+    some_test(&binaries, report);
 }
 
 /// Runs a model checker's tests; only models that say that they completed count.
