@@ -47,7 +47,7 @@ impl Flavour {
         }
     }
 
-    fn rustflags(self) -> &'static str {
+    pub(crate) fn rustflags(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::Loom => "--cfg loom",

@@ -340,7 +340,7 @@ impl<'a> Lap<'a> {
 /// Runs `work` in threads that start together on a barrier, and `drive` in this thread meanwhile.
 /// Returns what they returned, in order.
 #[cfg(not(sim))]
-fn side_by_side<R: Send>(
+pub(crate) fn side_by_side<R: Send>(
     threads: usize,
     work: impl Fn(usize) -> R + Sync,
     drive: impl FnOnce(),
@@ -373,7 +373,7 @@ fn side_by_side<R: Send>(
 
 /// In a simulation, the threads are virtual.
 #[cfg(sim)]
-use tremula_sync::sim::scoped as side_by_side;
+pub(crate) use tremula_sync::sim::scoped as side_by_side;
 
 /// Runs `work` in `threads` threads; this thread calls `drive` as soon as they have started.
 fn start<R: Send>(

@@ -69,11 +69,44 @@ fn one_word_does_not_scale_and_stripes_do() {
 }
 
 #[test]
+fn senders_and_a_receiver_run_in_virtual_time() {
+    let (records, _) = records(&[
+        "signals",
+        "--engines=mailbox_auto",
+        "--mixes=live",
+        "--cores=1,8",
+        "--microseconds=50",
+    ]);
+    let word = |record: &&Record| record.key_set == "u64";
+    let rates: Vec<f64> = records
+        .iter()
+        .filter(word)
+        .map(|record| record.mops)
+        .collect();
+    assert!(
+        rates.len() == 2 && rates.iter().all(|rate| *rate > 0.1),
+        "{rates:?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("results.jsonl");
+    let (_, text) = tremula_lab::simulate::profile::PROFILES[0];
+    for (wrong, named) in [
+        ("paws", "no price 'pause'"),
+        ("pause]\nns = 1\nsource = \"-\"\n[prices.paws", "'paws'"),
+    ] {
+        let path = folder.path().join("machine.toml");
+        fs::write(&path, text.replace("pause]", &format!("{wrong}]"))).unwrap();
+        let machine = format!("--machine={}", path.display());
+        let (success, _, error) = simulate(&["ordered_mix", &machine], &json);
+        assert!(!success && error.contains(named), "{wrong}: {error}");
+    }
     for (arguments, named) in [
-        (["signals", "--cores=1"], "'signals'"),
+        (["shard_cache", "--cores=1"], "'shard_cache'"),
+        (["signals", "--mixes=burst"], "drain and live"),
         (["ordered_mix", "--machine=abacus"], "'abacus'"),
         (["ordered_mix", "--cores=0"], "'0'"),
         (["ordered_mix", "--mixes=update51"], "update51"),

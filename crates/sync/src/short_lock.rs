@@ -88,6 +88,7 @@ mod spinning {
 
         /// Takes the lock if it is free.
         #[inline]
+        #[cfg_attr(sim, track_caller)]
         pub fn try_lock(&self) -> Option<ShortLockGuard<'_, T>> {
             // Acquire: pairs with the Release store by which the last owner left.
             (!self.locked.swap(true, Ordering::Acquire)).then(|| self.guard())
@@ -95,12 +96,14 @@ mod spinning {
 
         /// Waits for the lock.
         #[inline]
+        #[cfg_attr(sim, track_caller)]
         pub fn lock(&self) -> ShortLockGuard<'_, T> {
             self.lock_noting().0
         }
 
         /// Waits for the lock, and returns how long: callers measure contention by this.
         #[inline]
+        #[cfg_attr(sim, track_caller)]
         pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, Wait) {
             match self.try_lock() {
                 Some(guard) => (guard, Wait::None),
@@ -110,6 +113,7 @@ mod spinning {
 
         /// Waits for the lock. `give_way` yields the core.
         #[cold]
+        #[cfg_attr(sim, track_caller)]
         fn wait(&self, mut give_way: impl FnMut()) -> (ShortLockGuard<'_, T>, Wait) {
             let mut turns = 0_u32;
             loop {

@@ -224,6 +224,7 @@ impl<T> StatisticsLock<T> {
 
     /// Waits for shared access.
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn read(&self) -> ReadGuard<'_, T> {
         if self.reader_biased.load(Ordering::Relaxed)
             && let Some(slot) = self.domain.stripes.publish(self.address())
@@ -240,6 +241,7 @@ impl<T> StatisticsLock<T> {
 
     /// Waits for shared access to the lock itself, without a slot. For a thread that reads under
     /// several locks at once, because a thread has only one slot.
+    #[cfg_attr(sim, track_caller)]
     pub fn read_unbiased(&self) -> ReadGuard<'_, T> {
         if !self.raw.try_lock_shared() {
             self.raw.lock_shared();
@@ -250,6 +252,7 @@ impl<T> StatisticsLock<T> {
     }
 
     /// Shared access to the lock itself, if no writer has it or waits for it.
+    #[cfg_attr(sim, track_caller)]
     pub fn try_read_unbiased(&self) -> Option<ReadGuard<'_, T>> {
         self.raw
             .try_lock_shared()
@@ -258,6 +261,7 @@ impl<T> StatisticsLock<T> {
 
     /// Waits for exclusive access.
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn write(&self) -> WriteGuard<'_, T> {
         let waited = !self.raw.try_lock_exclusive();
         if waited {
@@ -287,6 +291,7 @@ impl<T> StatisticsLock<T> {
 
     /// Exclusive access, if no thread holds the lock in any way. Never waits, and leaves the
     /// statistics alone.
+    #[cfg_attr(sim, track_caller)]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         if !self.raw.try_lock_exclusive() {
             return None;

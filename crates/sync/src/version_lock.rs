@@ -137,6 +137,7 @@ impl VersionLock {
     ///
     /// [`Restart`] if the lock is obsolete or was [left](VersionGuard::leave).
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn read(&self) -> Result<Version, Restart> {
         // Acquire: pairs with the Release of the writer that made this version: what it wrote, and
         // what its pointers lead to, is visible from here on.
@@ -153,6 +154,7 @@ impl VersionLock {
     ///
     /// [`Restart`] if the lock is held or obsolete.
     #[inline(always)]
+    #[cfg_attr(sim, track_caller)]
     pub fn try_read(&self) -> Result<Version, Restart> {
         // Acquire: as in `read`.
         let word = self.word.load(Ordering::Acquire);
@@ -164,6 +166,7 @@ impl VersionLock {
     }
 
     #[cold]
+    #[cfg_attr(sim, track_caller)]
     fn read_slowly(&self) -> Result<Version, Restart> {
         let backoff = Backoff::new();
         loop {
@@ -185,6 +188,7 @@ impl VersionLock {
     ///
     /// [`Restart`] if a writer has come in between: the caller must discard what it read.
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn validate(&self, version: Version) -> Result<(), Restart> {
         // Acquire fence: pairs with the Release fence in `locked`. If any of the reads before it
         // saw what a writer wrote, the load below sees that writer's lock bit or a later word.
@@ -202,6 +206,7 @@ impl VersionLock {
     ///
     /// [`Restart`] if a writer has come in between, or holds the lock.
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn upgrade(&self, version: Version) -> Result<VersionGuard<'_>, Restart> {
         // Acquire: pairs with the Release of the last writer. The reads since `version` are valid,
         // because a lock bit set in between would have changed the word.
@@ -222,6 +227,7 @@ impl VersionLock {
     ///
     /// [`Restart`] if the lock is held or obsolete, or another thread takes it first.
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn try_lock(&self) -> Result<VersionGuard<'_>, Restart> {
         let word = self.word.load(Ordering::Relaxed);
         if word & (LOCKED | OBSOLETE) != 0 {
@@ -236,6 +242,7 @@ impl VersionLock {
     /// # Errors
     ///
     /// [`Restart`] if the lock is obsolete or was [left](VersionGuard::leave).
+    #[cfg_attr(sim, track_caller)]
     pub fn lock(&self) -> Result<VersionGuard<'_>, Restart> {
         loop {
             let version = self.read()?;
@@ -265,6 +272,7 @@ impl VersionLock {
     /// How often what the lock guards has changed, without the change that is under way. Does not
     /// wait.
     #[must_use]
+    #[cfg_attr(sim, track_caller)]
     pub fn changes(&self) -> u64 {
         // Relaxed: the number orders nothing.
         Version(self.word.load(Ordering::Relaxed)).changes()
@@ -272,6 +280,7 @@ impl VersionLock {
 
     /// Whether the lock has been made obsolete.
     #[must_use]
+    #[cfg_attr(sim, track_caller)]
     pub fn is_obsolete(&self) -> bool {
         self.word.load(Ordering::Relaxed) & OBSOLETE != 0
     }
@@ -323,6 +332,7 @@ pub struct VersionGuard<'a> {
 impl VersionGuard<'_> {
     /// How often what the lock guards had changed when the lock was taken.
     #[must_use]
+    #[cfg_attr(sim, track_caller)]
     pub fn changes(&self) -> u64 {
         self.version.changes()
     }

@@ -289,6 +289,16 @@ fn two_runs_of_a_seed_are_the_same_bytes() {
 }
 
 #[test]
+fn a_run_gives_all_its_memory_back() {
+    assert_eq!(mixed(1).1.kept, 0);
+    let returned = Simulation::on(two_sockets()).run(|| Box::new(7));
+    assert_eq!((*returned.result, returned.kept), (7, 1));
+    // A guard that outlives its run still has its record.
+    let guard = Simulation::on(two_sockets()).run(epoch::pin).result;
+    drop(guard);
+}
+
+#[test]
 fn more_threads_than_cores_take_turns() {
     let machine = Machine {
         slice: 10_000 * NANOSECOND,
@@ -314,6 +324,69 @@ fn the_line_that_is_fought_over_is_named() {
     assert!(worst.file.ends_with("sim.rs"), "{worst:?}");
     assert!(worst.waiting > 10 * worst.transferring, "{worst:?}");
     assert_eq!(worst.by_line.len(), 1);
+}
+
+#[test]
+fn a_lock_is_blamed_where_it_is_taken() {
+    let (_, outcome) = rate(
+        two_sockets(),
+        8,
+        || (Mutex::new(0_u64), RwLock::new(0_u64)),
+        |(mutex, lock), _| {
+            *mutex.lock() += 1;
+            drop(lock.read());
+        },
+    );
+    assert!(outcome.blame.len() >= 2);
+    for blame in &outcome.blame {
+        assert!(blame.file.ends_with("tests/sim.rs"), "{blame:?}");
+        assert_eq!(blame.over_time.values().sum::<u64>(), blame.time());
+    }
+}
+
+#[test]
+fn lines_side_by_side_come_together_and_a_lost_line_comes_anew() {
+    const LINE: usize = 64;
+    let machine = Machine {
+        beside: 10,
+        ..two_sockets()
+    };
+    // What the second thread, in another cluster, waits for: lines that the first one has written.
+    let transfers = |apart: usize| {
+        let bytes: Vec<AtomicU64> = (0..1 << 14).map(|_| AtomicU64::new(0)).collect();
+        let word = move |line: usize| line * apart * LINE / 8;
+        let outcome = Simulation::on(machine).run(move || {
+            scoped(
+                2,
+                |thread| {
+                    for line in 0..16 {
+                        if thread == 0 {
+                            bytes[word(line)].store(1, Ordering::Relaxed);
+                        }
+                    }
+                    work(10_000);
+                    if thread == 1 {
+                        (0..16).for_each(|line| {
+                            bytes[word(line)].load(Ordering::Relaxed);
+                        });
+                    }
+                },
+                || {},
+            );
+        });
+        outcome.threads[2].1.transfers
+    };
+    let (near, far) = (transfers(1), transfers(64));
+    assert_eq!(far, 16 * 45 * NANOSECOND);
+    assert_eq!(near, (45 + 15 * 45 / 10) * NANOSECOND + 500);
+    // Two threads that change one word in turns lose it each time.
+    let add = |word: &AtomicU64, _: usize| {
+        word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        work(100);
+    };
+    let (_, outcome) = rate(machine, 2, || AtomicU64::new(0), add);
+    let lost: u64 = outcome.blame.iter().map(|blame| blame.transferring).sum();
+    assert!(lost > 1000 * 45 * NANOSECOND, "{lost}");
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod report;
 mod run;
 mod shared;
 mod simulate;
+#[cfg(not(sim))]
+mod validate;
 mod weigh;
 
 use crate::{LabError, histories, top};
@@ -41,6 +43,9 @@ enum LabCommand {
     Calibrate,
     /// Run an experiment on virtual cores, in virtual time, on a machine that a profile describes.
     Simulate(simulate::SimulateArgs),
+    /// Measure workloads on this machine, simulate them on its profile, and show both.
+    #[cfg(not(sim))]
+    Validate(validate::ValidateArgs),
     /// Show the fastest engine of each case in files of results, as a table in Markdown.
     Best(best::BestArgs),
     /// Show files of results as a page: charts, tables, and what the originals found.
@@ -77,6 +82,8 @@ pub fn run(arguments: LabArgs) -> ExitCode {
         LabCommand::All(arguments) => all::run(arguments),
         LabCommand::Calibrate => print(&crate::simulate::calibrated()),
         LabCommand::Simulate(arguments) => simulate::run(&arguments),
+        #[cfg(not(sim))]
+        LabCommand::Validate(arguments) => validate::run(&arguments),
         LabCommand::Best(arguments) => best::run(&arguments),
         LabCommand::Report(arguments) => report::run(arguments),
         LabCommand::Compare(arguments) => match compare::run(&arguments) {

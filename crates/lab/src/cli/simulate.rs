@@ -67,14 +67,19 @@ pub(super) struct SimulateArgs {
     without_transfers: bool,
 }
 
-/// The experiments whose threads, clocks and shared words are all virtual in a simulation.
-const SIMULATED: [&str; 6] = [
+/// The experiments whose threads, clocks and shared words are all virtual in a simulation: of
+/// `signals`, the workloads `drain` and `live`.
+const SIMULATED: [&str; 10] = [
     "insert_disjoint_ranges",
     "ordered_mix",
     "range_update",
     "high_contention",
     "ycsb",
     "counter_scaling",
+    "adaptation",
+    "ets_throughput",
+    "signals",
+    "bw_tree_ablation",
 ];
 
 fn check(arguments: &SimulateArgs) -> Result<Profile, LabError> {
@@ -88,6 +93,14 @@ fn check(arguments: &SimulateArgs) -> Result<Profile, LabError> {
     super::shared::refuse_twice(&arguments.cores)?;
     super::shared::refuse_twice(&arguments.engines)?;
     super::shared::refuse_twice(&arguments.mixes)?;
+    let virtual_ones = ["drain", "live"];
+    let is_real = |mix: &String| !virtual_ones.contains(&mix.as_str());
+    if name == "signals" && (arguments.mixes.is_empty() || arguments.mixes.iter().any(is_real)) {
+        return Err(LabError::NotSimulated {
+            experiment: "signals without --mixes of drain and live",
+            known: SIMULATED.join(", "),
+        });
+    }
     let profile = Profile::find(&arguments.machine)?;
     Ok(match arguments.without_transfers {
         true => profile.without_transfers(),

@@ -122,19 +122,34 @@ impl<I> Index<I> {
     }
 }
 
+/// In a simulation, what the loop of a workload takes for an operation: the next key, the branch to
+/// the kind of operation, the count of what was wrong. Some ten instructions.
+#[cfg(sim)]
+fn called() {
+    const OPERATION_NS: u64 = 3;
+    tremula_sync::sim::work(OPERATION_NS);
+}
+
+#[cfg(not(sim))]
+#[inline(always)]
+const fn called() {}
+
 impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
     #[inline]
     fn insert(&self, key: &K, value: u64) -> bool {
+        called();
         self.0.insert(key.clone(), value).is_none()
     }
 
     #[inline]
     fn remove(&self, key: &K) -> bool {
+        called();
         self.0.remove(key).is_some()
     }
 
     #[inline]
     fn get(&self, key: &K) -> Option<u64> {
+        called();
         self.0.get(key)
     }
 

@@ -20,6 +20,7 @@ impl Blamed {
             per_cent(self.waiting),
             per_cent(self.transfers),
         );
+        let span = span(&self.places);
         let lost: u64 = self.places.iter().map(Blame::time).sum();
         for place in self.places.iter().take(SHOWN) {
             let part = 100.0 * place.time() as f64 / (lost.max(1)) as f64;
@@ -34,9 +35,32 @@ impl Blamed {
                 place.file,
                 place.line,
             );
+            let _ = writeln!(
+                text,
+                "         over time, in eighths: {}",
+                eighths(place, span)
+            );
         }
         text
     }
+}
+
+/// The first and the last stretch of time in which something was lost.
+fn span(places: &[Blame]) -> (u64, u64) {
+    let stretches = || places.iter().flat_map(|place| place.over_time.keys());
+    let (first, last) = (stretches().min(), stretches().max());
+    (first.copied().unwrap_or(0), last.copied().unwrap_or(0))
+}
+
+/// How many per cent of the place's time were lost in each eighth of the span.
+fn eighths(place: &Blame, (first, last): (u64, u64)) -> String {
+    const PARTS: u64 = 8;
+    let mut parts = [0; PARTS as usize];
+    for (stretch, time) in &place.over_time {
+        parts[((stretch - first) * PARTS / (last - first + 1)) as usize] += time;
+    }
+    let per_cent = parts.map(|part| format!("{} %", 100 * part / place.time().max(1)));
+    per_cent.join(" ")
 }
 
 /// The type and the field that the access is of, as its source has them.

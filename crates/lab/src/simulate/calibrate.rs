@@ -8,27 +8,41 @@ use std::{
     hint::{black_box, spin_loop},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tremula_shard::topology;
 
-/// How often each price is measured; the least counts, because other work only adds.
-const TRIES: usize = 7;
+/// How long each price is measured: in short tries, of which the quickest counts, because other
+/// work on the machine only adds.
+const TRYING: Duration = Duration::from_millis(400);
+
+/// The least number of tries, however long they take.
+const TRIES: usize = 3;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// Nanoseconds a step: the least of some tries, each of `steps` steps.
+/// Nanoseconds a step: the least of tries of `steps` steps each.
 fn least(steps: u64, mut run: impl FnMut(u64)) -> f64 {
-    let tries = (0..TRIES).map(|_| {
+    least_of(|| {
         let begun = Instant::now();
         run(steps);
         begun.elapsed().as_nanos() as f64 / steps as f64
-    });
-    tries.fold(f64::INFINITY, f64::min)
+    })
+}
+
+fn least_of(mut once: impl FnMut() -> f64) -> f64 {
+    let begun = Instant::now();
+    let mut tries = 0;
+    let mut least = f64::INFINITY;
+    while tries < TRIES || begun.elapsed() < TRYING {
+        least = least.min(once());
+        tries += 1;
+    }
+    least
 }
 
 /// Nanoseconds of a load whose address the load before gave, in memory of this size, in no order
@@ -43,13 +57,44 @@ fn chase(bytes: usize) -> f64 {
         next[line * WORDS] = order[(place + 1) % lines] * WORDS;
     }
     let mut at = 0;
-    // Two rounds at least, of which the first warms the caches.
-    least((2 * lines as u64).clamp(1 << 18, 1 << 23), |steps| {
+    // The first round warms the caches.
+    (0..lines).for_each(|_| at = next[black_box(at)]);
+    least((lines as u64).min(1 << 14), |steps| {
         for _ in 0..steps {
             at = next[black_box(at)];
         }
         black_box(at);
     })
+}
+
+/// Nanoseconds of the loads of a group of lines that lie together, of which only the first gives
+/// the address of the next group, in memory of this size.
+fn groups(bytes: usize, lines: usize) -> f64 {
+    const WORDS: usize = LINE / size_of::<usize>();
+    /// Groups begin at multiples of this.
+    const APART: usize = 16 * WORDS;
+    let count = (bytes / size_of::<usize>() / APART).max(2);
+    let mut order: Vec<usize> = (0..count).collect();
+    order.shuffle(&mut generator(0, Purpose::Turns, 0, count));
+    let mut next = vec![0; count * APART];
+    for (place, group) in order.iter().enumerate() {
+        next[group * APART] = order[(place + 1) % count] * APART;
+    }
+    let mut at = 0;
+    let mut sum = 0;
+    let each = least((count as u64).min(1 << 12), |steps| {
+        for _ in 0..steps {
+            let group = &next[black_box(at)..][..lines * WORDS];
+            at = group[0];
+            for line in group.chunks_exact(WORDS).skip(1) {
+                // What the next group waits for depends on all lines of this one.
+                at |= line[0];
+            }
+            sum += at;
+        }
+    });
+    black_box(sum);
+    each
 }
 
 /// Runs two threads, each pinned to its processor if there is a choice, that hand a word back and
@@ -62,59 +107,90 @@ fn hand_over(processors: [usize; 2], rounds: u64, wait: fn()) -> f64 {
             let _ = topology::pin(*cpu);
         }
     };
-    let place = Arc::new(place);
-    let once = || {
-        let word = AtomicU64::new(0);
-        let play = |number: usize| {
-            place(number);
-            for round in 0..rounds {
-                let turn = 2 * round + number as u64;
-                while word.load(Ordering::Acquire) != turn {
+    let place = &place;
+    let (word, over) = (&AtomicU64::new(0), &AtomicBool::new(false));
+    thread::scope(|scope| {
+        let answers = scope.spawn(move || {
+            place(1);
+            let mut turn = 1;
+            while !over.load(Ordering::Relaxed) {
+                if word.load(Ordering::Acquire) == turn {
+                    word.store(turn + 1, Ordering::Release);
+                    turn += 2;
+                } else {
                     wait();
                 }
-                word.store(turn + 1, Ordering::Release);
             }
-        };
-        let mut begun = Instant::now();
-        thread::scope(|scope| {
-            scope.spawn(|| play(1));
-            place(0);
-            begun = Instant::now();
-            scope.spawn(|| play(0));
         });
-        begun.elapsed().as_nanos() as f64 / (2 * rounds) as f64
-    };
-    (0..TRIES).map(|_| once()).fold(f64::INFINITY, f64::min)
+        let asks = scope.spawn(move || {
+            place(0);
+            let mut turn = 0;
+            let least = least_of(|| {
+                let begun = Instant::now();
+                for _ in 0..rounds {
+                    word.store(turn + 1, Ordering::Release);
+                    turn += 2;
+                    while word.load(Ordering::Acquire) != turn {
+                        wait();
+                    }
+                }
+                begun.elapsed().as_nanos() as f64 / (2 * rounds) as f64
+            });
+            over.store(true, Ordering::Relaxed);
+            least
+        });
+        let least = asks.join();
+        // A thread that counts and compares does not panic.
+        drop(answers.join());
+        least.unwrap_or(f64::INFINITY)
+    })
 }
 
-/// Nanoseconds from one thread's waking another until that one has woken the first.
-fn wake_up(rounds: u64) -> f64 {
-    let once = || {
-        let turn = Arc::new(AtomicUsize::new(0));
-        let (me, its_turn) = (thread::current(), Arc::clone(&turn));
-        let other = thread::spawn(move || {
-            for _ in 0..rounds {
-                while its_turn.load(Ordering::Acquire) != 1 {
-                    thread::park();
-                }
-                its_turn.store(0, Ordering::Release);
-                me.unpark();
-            }
-        });
-        let begun = Instant::now();
-        for _ in 0..rounds {
-            turn.store(1, Ordering::Release);
-            other.thread().unpark();
-            while turn.load(Ordering::Acquire) != 0 {
-                thread::park();
+/// What waking a thread takes that sleeps, in nanoseconds: the call, and from its end until the
+/// other thread has answered. Of many wake-ups the lower quartile, because other work delays some,
+/// and a thread that is not quite asleep answers sooner.
+fn wake_up() -> [f64; 2] {
+    const ROUNDS: usize = 2000;
+    /// By then the other thread sleeps.
+    const ASLEEP: Duration = Duration::from_micros(40);
+    const WAITS: usize = 0;
+    const ANSWERS: usize = 1;
+    const ENDS: usize = 2;
+    let turn = Arc::new(AtomicUsize::new(WAITS));
+    let its_turn = Arc::clone(&turn);
+    let other = thread::spawn(move || {
+        loop {
+            match its_turn.load(Ordering::Acquire) {
+                ANSWERS => its_turn.store(WAITS, Ordering::Release),
+                ENDS => return,
+                _ => thread::park(),
             }
         }
-        let took = begun.elapsed().as_nanos() as f64 / (2 * rounds) as f64;
-        // It has no panic of its own to pass on.
-        let _ = other.join();
-        took
-    };
-    (0..TRIES).map(|_| once()).fold(f64::INFINITY, f64::min)
+    });
+    let mut took: [Vec<u128>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        while begun.elapsed() < ASLEEP {
+            spin_loop();
+        }
+        turn.store(ANSWERS, Ordering::Release);
+        let begun = Instant::now();
+        other.thread().unpark();
+        let called = begun.elapsed();
+        while turn.load(Ordering::Acquire) != WAITS {
+            spin_loop();
+        }
+        took[0].push(called.as_nanos());
+        took[1].push((begun.elapsed() - called).as_nanos());
+    }
+    turn.store(ENDS, Ordering::Release);
+    other.thread().unpark();
+    // It has no panic of its own to pass on.
+    drop(other.join());
+    took.map(|mut times| {
+        times.sort_unstable();
+        times[ROUNDS / 4] as f64
+    })
 }
 
 /// The bytes of the cache of this level of the first processor, if the system reports them.
@@ -138,7 +214,7 @@ pub(crate) fn profile() -> String {
     const USUAL: [usize; 3] = [32 << 10, 1 << 20, 32 << 20];
     /// Memory that no cache holds whole, unless the cache of the socket is larger.
     const MEMORY: usize = 256 << 20;
-    const STEPS: u64 = 1 << 20;
+    const STEPS: u64 = 1 << 14;
     let caches = [1, 2, 3].map(|level| cache_bytes(level).unwrap_or(USUAL[level as usize - 1]));
     let cores = thread::available_parallelism().map_or(1, usize::from);
 
@@ -156,28 +232,35 @@ pub(crate) fn profile() -> String {
         });
     });
     let fenced = least(STEPS, |steps| {
-        (0..steps).for_each(|_| fence(Ordering::SeqCst))
+        for step in 0..steps {
+            words[0].store(black_box(step), Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
     });
-    let pause = least(STEPS / 16, |steps| (0..steps).for_each(|_| spin_loop()));
-    let yielded = least(STEPS / 16, |steps| {
+    let pause = least(STEPS / 64, |steps| (0..steps).for_each(|_| spin_loop()));
+    let yielded = least(STEPS / 64, |steps| {
         (0..steps).for_each(|_| thread::yield_now());
     });
     let boxed = least(STEPS, |steps| {
         (0..steps).for_each(|step| drop(black_box(Box::new([step; 8]))));
     });
-    let woken = wake_up(2000);
-    let unparked = {
-        let me = thread::current();
-        least(STEPS / 16, |steps| (0..steps).for_each(|_| me.unpark()))
-    };
-    let switched = hand_over([0, 0], 2000, thread::yield_now);
-    let over = hand_over([0, 1], 100_000, spin_loop_once);
+    let [woken, awake] = wake_up();
+    let switched = hand_over([0, 0], 1, thread::yield_now);
+    // The thread that writes takes the line, and the thread that waits fetches it back.
+    let over = hand_over([0, 1], 256, spin_loop_once) / 2.0;
     let beside = |whole: f64| (whole - load).max(0.0);
+    let memory = beside(chase(MEMORY));
+    let (alone, eight) = (groups(MEMORY, 1), groups(MEMORY, 8));
+    // Per cent of the price of a line alone, for each line of a group beyond the first.
+    let together = (100.0 * (eight - alone) / 7.0 / alone)
+        .round()
+        .clamp(1.0, 100.0);
 
     let mut text = format!(
         "# This machine, measured by `tremula-lab calibrate`.\nabout = \"{cores} processors of \
          the machine that measured itself\"\nsockets = 1\nclusters = 1\ncores = {cores}\nthreads = \
-         1\nshared_speed = 100\n"
+         1\nshared_speed = 100\n# Measured here: groups of eight lines in memory, against single lines.\n\
+         beside = {together}\n"
     );
     for (name, bytes) in ["near_lines", "far_lines", "socket_lines"]
         .iter()
@@ -186,7 +269,6 @@ pub(crate) fn profile() -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name} = {}", bytes / LINE);
     }
-    let halves = "half of a wake-up, which is measured from thread to thread";
     let prices = [
         ("instructions", load, "a loop of loads, per load"),
         (
@@ -200,15 +282,15 @@ pub(crate) fn profile() -> String {
             beside(chase((caches[1] * 8).min(caches[2]))),
             "dependent loads",
         ),
-        ("own_memory", beside(chase(MEMORY)), "dependent loads"),
-        ("other_memory", beside(chase(MEMORY)), "there is one socket"),
+        ("own_memory", memory, "dependent loads"),
+        ("other_memory", memory, "there is one socket"),
         ("clean_cluster", over, "taken to be as a changed line"),
         ("clean_socket", over, "there is one cluster"),
         ("clean_other", over, "there is one socket"),
         (
             "changed_cluster",
             over,
-            "a word handed back and forth, one way",
+            "a word handed back and forth: half of one way, which is two transfers",
         ),
         ("changed_socket", over, "there is one cluster"),
         ("changed_other", over, "there is one socket"),
@@ -216,15 +298,19 @@ pub(crate) fn profile() -> String {
         ("fence", fenced, "a loop of fences"),
         ("pause", pause, "a loop of pauses"),
         ("yield_now", yielded, "a loop of yields"),
-        ("sleep", woken / 4.0, halves),
-        ("wake", (woken / 4.0).max(unparked), halves),
-        ("wake_delay", woken / 2.0, halves),
+        ("sleep", woken, "taken to be as the call that wakes"),
+        ("wake", woken, "the call that wakes a sleeping thread"),
+        (
+            "wake_delay",
+            awake,
+            "from that call until the thread answers",
+        ),
         (
             "switch",
             beside(switched - yielded),
             "two threads of one processor that yield",
         ),
-        ("allocation", boxed / 2.0, "boxes of 64 bytes, per call"),
+        ("allocation", boxed / 2.0, "boxes of 64 bytes, a call"),
         ("store_lag", 4.0 * over, "estimate: a few lines under way"),
         ("slice", 3e6, "the least slice of Linux"),
     ];

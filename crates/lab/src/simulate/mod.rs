@@ -8,9 +8,13 @@ mod blame;
 #[cfg(not(sim))]
 mod build;
 mod calibrate;
+#[cfg(sim)]
+mod prices;
 pub mod profile;
 #[cfg(sim)]
 mod run;
+#[cfg(not(sim))]
+pub(crate) mod validation;
 
 #[cfg(not(sim))]
 pub(crate) use build::start;

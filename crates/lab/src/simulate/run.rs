@@ -1,12 +1,9 @@
 //! Measurements in virtual time.
 
-use super::profile::Profile;
+use super::{prices::SLICE, profile::Profile};
 use crate::LabError;
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
-};
-use tremula_sync::sim::{Blame, ByDistance, Machine, Outcome, Prices, Simulation};
+use std::cell::{Cell, RefCell};
+use tremula_sync::sim::{Blame, Machine, Outcome, Prices, Simulation};
 
 thread_local! {
     static PROFILE: Cell<Option<&'static Profile>> = const { Cell::new(None) };
@@ -65,7 +62,8 @@ pub(crate) fn simulated<R>(seed: u64, measure: impl FnOnce() -> R) -> R {
 
 fn blamed<R>(outcome: &Outcome<R>) -> Blamed {
     let sum = |part: fn(&tremula_sync::sim::Spent) -> u64| {
-        let threads = outcome.threads.iter();
+        // The first thread prepares the others' work, and then waits for them.
+        let threads = outcome.threads.iter().skip(1);
         threads.map(|(_, spent)| part(spent)).sum::<u64>() as f64 / 1000.0
     };
     Blamed {
@@ -78,15 +76,9 @@ fn blamed<R>(outcome: &Outcome<R>) -> Blamed {
 }
 
 fn machine_of(profile: &Profile) -> Machine {
-    let prices: BTreeMap<&str, u64> = profile
-        .prices
-        .iter()
-        .map(|(name, price)| (name.as_str(), (price.ns * 1000.0).round() as u64))
-        .collect();
-    let by_distance = |kind: &str| ByDistance {
-        cluster: prices[&*format!("{kind}_cluster")],
-        socket: prices[&*format!("{kind}_socket")],
-        other: prices[&*format!("{kind}_other")],
+    let price = |name: &str| {
+        let price = profile.prices.get(name);
+        price.map_or(0, |price| (price.ns * 1000.0).round() as u64)
     };
     Machine {
         sockets: profile.sockets,
@@ -94,29 +86,11 @@ fn machine_of(profile: &Profile) -> Machine {
         cores: profile.cores,
         threads: profile.threads,
         shared_speed: profile.shared_speed,
+        beside: profile.beside,
         near_lines: profile.near_lines,
         far_lines: profile.far_lines,
         socket_lines: profile.socket_lines,
-        slice: prices["slice"].max(1),
-        prices: Prices {
-            instructions: prices["instructions"],
-            near_cache: prices["near_cache"],
-            far_cache: prices["far_cache"],
-            socket_cache: prices["socket_cache"],
-            own_memory: prices["own_memory"],
-            other_memory: prices["other_memory"],
-            clean: by_distance("clean"),
-            changed: by_distance("changed"),
-            read_modify_write: prices["read_modify_write"],
-            fence: prices["fence"],
-            pause: prices["pause"],
-            yield_now: prices["yield_now"],
-            sleep: prices["sleep"],
-            wake: prices["wake"],
-            wake_delay: prices["wake_delay"],
-            switch: prices["switch"],
-            allocation: prices["allocation"],
-            store_lag: prices["store_lag"],
-        },
+        slice: price(SLICE).max(1),
+        prices: Prices::named(price),
     }
 }

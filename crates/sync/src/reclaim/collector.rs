@@ -25,6 +25,21 @@ fn registry() -> &'static Registry<Own> {
     crate::sim::of_the_run(Registry::new).unwrap_or(&REGISTRY)
 }
 
+#[cfg(sim)]
+impl crate::sim::OfTheRun for Registry<Own> {
+    fn is_in_use(&self) -> bool {
+        Self::is_in_use(self)
+    }
+}
+
+#[cfg(sim)]
+impl crate::sim::OfTheRun for Collector {
+    fn is_in_use(&self) -> bool {
+        // Its guards have records of the registry.
+        false
+    }
+}
+
 /// The name of the next collector.
 static NAMES: AtomicU64 = AtomicU64::new(1);
 

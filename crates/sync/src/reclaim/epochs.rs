@@ -63,6 +63,9 @@ pub struct Record<O> {
 }
 
 /// The records of all threads.
+///
+/// In a simulation, a registry is dropped with its run, and its records with it: the run does so
+/// only if no thread has taken one. Elsewhere it is never dropped.
 pub struct Registry<O> {
     /// The newest record; `next` links it to the others.
     newest: AtomicPtr<CachePadded<Record<O>>>,
@@ -73,6 +76,18 @@ pub struct Registry<O> {
 unsafe impl<O: Send> Send for Record<O> {}
 // SAFETY: as for `Send`.
 unsafe impl<O: Send> Sync for Record<O> {}
+
+#[cfg(sim)]
+impl<O> Drop for Registry<O> {
+    fn drop(&mut self) {
+        let mut next = self.newest.load(Ordering::Acquire);
+        while !next.is_null() {
+            // SAFETY: it came from a box, and `&mut self` shows that nothing refers to it.
+            let record = unsafe { Box::from_raw(next) };
+            next = record.next.cast_mut();
+        }
+    }
+}
 
 impl<O: Default> Registry<O> {
     /// A registry without records.
@@ -91,6 +106,13 @@ impl<O: Default> Registry<O> {
         Self {
             newest: AtomicPtr::new(ptr::null_mut()),
         }
+    }
+
+    /// Whether a thread has taken one of the records.
+    #[cfg(sim)]
+    pub(super) fn is_in_use(&self) -> bool {
+        self.records()
+            .any(|record| record.taken.load(Ordering::Relaxed))
     }
 
     /// Takes a record that no other thread has.

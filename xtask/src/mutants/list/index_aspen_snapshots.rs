@@ -51,7 +51,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "                self.words.note_at(self.now, id, leaf, key, Some(old));\n",
         replacement: "                self.words.note(id, leaf, key, Some(old));\n",
         why: "A snapshot that begins in the middle of a step shows a part of it.",
-        checker: SNAPSHOTS,
+        checker: BETWEEN,
         hangs: false,
     },
     Mutant {
@@ -60,7 +60,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "            self.words.preserve_up_to(held.id, held.leaf, self.now);\n        }\n",
         replacement: "            let _ = held;\n        }\n",
         why: "A range that is removed beside a snapshot is shown in part.",
-        checker: SNAPSHOTS,
+        checker: BETWEEN,
         hangs: false,
     },
     Mutant {

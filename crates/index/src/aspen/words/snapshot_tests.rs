@@ -263,6 +263,47 @@ fn a_snapshot_of_a_hot_leaf_is_read_in_parts() {
     words.check_at_rest();
 }
 
+/// A snapshot that begins in the middle of a step shows all of the step, since its leaves are locked
+/// until then.
+#[test]
+fn a_snapshot_that_begins_in_a_step_shows_all_of_it() {
+    let words = Small::new();
+    let mut pair = Pair::new(&words, 0);
+    let key = |number: u64| number << 40;
+    (0..100).for_each(|number| pair.put(key(number), number));
+    pair.begin(Keys::ALL);
+    let mut step = words.lock(&[Keys::ALL]);
+    let change = |step: &mut super::step::Locks<'_, 1>, model: &mut BTreeMap<u64, u64>, at| {
+        assert_eq!(
+            step.put(step.place(key(at)), 1000),
+            model.insert(key(at), 1000)
+        );
+        assert_eq!(
+            step.take(step.place(key(at + 1))),
+            model.remove(&key(at + 1))
+        );
+        let new = key(at) + 1;
+        assert_eq!(step.put(step.place(new), 7), model.insert(new, 7));
+    };
+    change(&mut step, &mut pair.model, 10);
+    let reading = words.begin_snapshot(Some(Keys::ALL));
+    change(&mut step, &mut pair.model, 80);
+    step.release();
+    pair.under_way.push(UnderWay {
+        reading,
+        shown: Vec::new(),
+        expected: pair
+            .model
+            .iter()
+            .map(|(key, value)| (*key, *value))
+            .collect(),
+    });
+    pair.put(key(50), 50);
+    pair.complete(1);
+    pair.complete(1);
+    assert!(pair.under_way.is_empty());
+}
+
 #[test]
 #[should_panic(expected = "a snapshot is read from the index that has begun it")]
 fn a_snapshot_of_another_map_is_refused() {

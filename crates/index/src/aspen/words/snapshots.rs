@@ -140,7 +140,8 @@ impl Snapshots {
 
     /// Whether a snapshot under way may have a number up to this one.
     fn are_there_up_to(&self, moment: Moment) -> bool {
-        // Relaxed: whoever has seen a number of the clock sees at least what was the oldest then.
+        // Relaxed: a thread that has seen a number of the clock sees at least what was the oldest
+        // then.
         self.times.oldest.load(Ordering::Relaxed) <= moment
     }
 

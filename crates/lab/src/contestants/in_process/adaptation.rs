@@ -134,7 +134,7 @@ impl<S: Subject<u64>> Story<'_, S> {
                 self.slices(phase, job.threads(), work).results
             }
             AdaptationPhase::Append => {
-                let (first, begun) = (u64::from(job.range), Instant::now());
+                let (first, begun) = (u64::from(job.range), tremula_sync::now());
                 let work = |thread, lap: &mut Lap<'_>| append(table, first, begun, thread, lap);
                 self.slices(phase, job.threads(), work).results
             }

@@ -4,10 +4,9 @@ use super::channel::{Receiving, Sending};
 use crate::workload::{Message, Stamp};
 use std::{
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
-    thread,
     time::{Duration, Instant},
 };
-use tremula_sync::CachePadded;
+use tremula_sync::{CachePadded, thread};
 
 /// How many messages a sender sends, or the receiver receives, before it updates and checks the
 /// shared state.
@@ -65,13 +64,13 @@ impl Progress {
 
     /// Waits for this time, or less if more than `most_waiting` messages wait.
     pub(super) fn pass(&self, duration: Duration, most_waiting: u64) {
-        let end = Instant::now() + duration;
+        let end = tremula_sync::now() + duration;
         while sleep_a_tick(end) && self.waiting() <= most_waiting {}
     }
 
     /// Waits for this time, and pauses the senders while more than `most_waiting` messages wait.
     pub(super) fn pass_pausing(&self, duration: Duration, most_waiting: u64, stops: &[&Stop]) {
-        let end = Instant::now() + duration;
+        let end = tremula_sync::now() + duration;
         while sleep_a_tick(end) {
             let stage = if self.waiting() > most_waiting {
                 PAUSED
@@ -87,7 +86,7 @@ impl Progress {
 
 /// Sleeps for at most a tick; `false` if the end is reached.
 fn sleep_a_tick(end: Instant) -> bool {
-    let left = end.saturating_duration_since(Instant::now());
+    let left = end.saturating_duration_since(tremula_sync::now());
     thread::sleep(left.min(TICK));
     !left.is_zero()
 }
@@ -106,7 +105,7 @@ pub(super) fn send_until<M: Message>(
     progress: &Progress,
     stop: &Stop,
 ) -> Sent {
-    let begun = Instant::now();
+    let begun = tremula_sync::now();
     let mut number = 0;
     loop {
         for _ in 0..STRIDE {
@@ -121,7 +120,7 @@ pub(super) fn send_until<M: Message>(
                 _ => {
                     return Sent {
                         begun,
-                        ended: Instant::now(),
+                        ended: tremula_sync::now(),
                         messages: number,
                     };
                 }
@@ -146,7 +145,7 @@ pub(super) fn receive_all<M: Message>(
     let mut next = vec![0; progress.sent.len()];
     let mut fault = None;
     let mut messages = 0;
-    let begun = Instant::now();
+    let begun = tremula_sync::now();
     while let Some(message) = receiver.receive() {
         messages += 1;
         match message.stamp() {
@@ -169,7 +168,7 @@ pub(super) fn receive_all<M: Message>(
             progress.received.store(messages, Ordering::Relaxed);
         }
     }
-    let ended = Instant::now();
+    let ended = tremula_sync::now();
     match fault {
         Some(fault) => Err(fault),
         None => Ok(Received {
@@ -181,7 +180,7 @@ pub(super) fn receive_all<M: Message>(
 }
 
 /// Joins a thread, passing on its panic.
-pub(super) fn joined<R>(thread: thread::ScopedJoinHandle<'_, R>) -> R {
+pub(super) fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

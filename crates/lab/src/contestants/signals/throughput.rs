@@ -6,15 +6,14 @@
 
 use super::{
     channel::{Channel, ChannelTask, Measured, Sending},
-    stream::{Progress, Stop, joined, receive_all, send_until},
+    stream::{Progress, Received, Sent, Stop, receive_all, send_until},
 };
 use crate::{
-    measure::{Places, Sample, Span},
+    measure::{Sample, Span, side_by_side},
     workload::Message,
 };
 use std::{
-    sync::Barrier,
-    thread,
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -27,6 +26,18 @@ pub(super) struct Throughput {
     pub(super) senders: usize,
     pub(super) most_waiting: u64,
     pub(super) span: Span,
+}
+
+/// An end of a channel, on its way to its thread.
+enum End<S, R> {
+    Sender(S),
+    Receiver(R),
+}
+
+/// What a thread did with its end.
+enum Done {
+    Sent(Sent),
+    Received(Result<Received, String>),
 }
 
 impl<M: Message> ChannelTask<M> for Throughput {
@@ -47,44 +58,43 @@ impl Throughput {
         duration: Duration,
     ) -> Result<Sample, String> {
         let (first, receiver) = channel.open(self.senders);
-        let mut senders: Vec<_> = (1..self.senders).map(|_| first.another()).collect();
-        senders.push(first);
+        let mut ends: Vec<_> = (1..self.senders).map(|_| first.another()).collect();
+        ends.push(first);
+        let mut ends: Vec<_> = ends.into_iter().map(End::Sender).collect();
+        ends.push(End::Receiver(receiver));
+        let ends: Vec<_> = ends.into_iter().map(|end| Mutex::new(Some(end))).collect();
         let (progress, stop) = (Progress::of(self.senders), Stop::new());
-        let barrier = Barrier::new(self.senders + usize::from(self.live) + 1);
-        let places = Places::of_workers();
-        let (progress, stop, barrier, places) = (&progress, &stop, &barrier, &places);
-        let (sent, received) = thread::scope(|scope| {
-            let sending: Vec<_> = senders
-                .into_iter()
-                .enumerate()
-                .map(|(index, sender)| {
-                    scope.spawn(move || {
-                        places.take(index);
-                        barrier.wait();
-                        send_until(sender, index, progress, stop)
-                    })
-                })
-                .collect();
-            let pass = || {
-                barrier.wait();
-                progress.pass(duration, self.most_waiting);
-                stop.end();
-                sending.into_iter().map(joined).collect::<Vec<_>>()
-            };
-            if self.live {
-                let receiving = scope.spawn(move || {
-                    places.take(self.senders);
-                    barrier.wait();
-                    receive_all(receiver, progress)
-                });
-                let sent = pass();
-                (sent, joined(receiving))
-            } else {
-                (pass(), receive_all(receiver, progress))
-            }
+        let take = |thread: usize| {
+            let end = ends[thread]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            end.expect("each end is taken once")
+        };
+        let work = |thread: usize| match take(thread) {
+            End::Sender(sender) => Done::Sent(send_until(sender, thread, &progress, &stop)),
+            End::Receiver(receiver) => Done::Received(receive_all(receiver, &progress)),
+        };
+        let threads = self.senders + usize::from(self.live);
+        let done = side_by_side(threads, work, || {
+            progress.pass(duration, self.most_waiting);
+            stop.end();
         });
+        let (mut sent, mut received) = (Vec::new(), None);
+        for done in done {
+            match done {
+                Done::Sent(what) => sent.push(what),
+                Done::Received(what) => received = Some(what),
+            }
+        }
+        // Without a receiver beside the senders, this thread receives when they are done.
+        let received = received.or_else(|| match work(self.senders) {
+            Done::Received(what) => Some(what),
+            Done::Sent(_) => None,
+        });
+        let received = received.expect("the last end is the receiver's");
         let received = received?;
-        let times = |time: fn(&super::stream::Sent) -> Instant| sent.iter().map(time);
+        let times = |time: fn(&Sent) -> Instant| sent.iter().map(time);
         let begun = times(|sent| sent.begun).min().expect("there is a sender");
         let ended = times(|sent| sent.ended).max().expect("there is a sender");
         let messages: u64 = sent.iter().map(|sent| sent.messages).sum();

@@ -95,6 +95,14 @@ impl Run {
         ACTIVE.set(true);
     }
 
+    /// How many chunks have a live block.
+    pub(super) fn kept(&self) -> usize {
+        // SAFETY: the region lives until this value is dropped, and the allocator is not in use.
+        let region = unsafe { &*self.0 };
+        let chunks = region.chunks[..region.count].iter();
+        chunks.filter(|chunk| live_in(**chunk) > 0).count()
+    }
+
     /// The virtual thread has stopped.
     pub(super) fn leave(&self) {
         ACTIVE.set(false);
@@ -108,9 +116,7 @@ impl Drop for Run {
         // SAFETY: nothing else refers to the region.
         let region = unsafe { &*self.0 };
         for chunk in &region.chunks[..region.count] {
-            let live = ptr::with_exposed_provenance::<AtomicUsize>(*chunk);
-            // SAFETY: the chunk begins with this count.
-            if unsafe { &*live }.load(Ordering::Acquire) == 0 {
+            if live_in(*chunk) == 0 {
                 let slot = slots_of(*chunk).find(|slot| slot.load(Ordering::Relaxed) == *chunk);
                 if let Some(slot) = slot {
                     slot.store(WAS_USED, Ordering::Release);
@@ -122,6 +128,13 @@ impl Drop for Run {
         // SAFETY: it came from the system with this layout.
         unsafe { System.dealloc(self.0.cast(), REGION_LAYOUT) };
     }
+}
+
+/// How many blocks of a chunk are in use.
+fn live_in(chunk: usize) -> usize {
+    let live = ptr::with_exposed_provenance::<AtomicUsize>(chunk);
+    // SAFETY: a chunk begins with this count.
+    unsafe { &*live }.load(Ordering::Acquire)
 }
 
 pub(super) fn take_count() -> u64 {
@@ -224,6 +237,14 @@ impl Region {
 }
 
 /// The allocator of programs that simulate: make it the global allocator.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: tremula_sync::sim::Allocator = tremula_sync::sim::Allocator;
+///
+/// let run = tremula_sync::sim::Simulation::on(tremula_sync::sim::Machine::free_of_charge(1));
+/// assert_eq!(run.run(|| Box::new(7)).kept, 1); // the box outlives its run
+/// ```
 #[derive(Debug)]
 pub struct Allocator;
 

@@ -129,12 +129,6 @@ macro_rules! atomic {
             pub const fn as_ptr(&self) -> *mut $value {
                 self.0.as_ptr()
             }
-
-            /// The value, without a price: for the simulator itself.
-            #[allow(dead_code, reason = "only the lock's word is looked at so")]
-            pub(super) fn peek(&self) -> $value {
-                self.0.load(Ordering::Relaxed)
-            }
         }
 
         impl $(<$parameter>)? fmt::Debug for $name $(<$parameter>)? {

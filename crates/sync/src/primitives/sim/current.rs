@@ -3,6 +3,7 @@
 use super::allocator;
 use super::directory::Kind;
 use super::machine::Picoseconds;
+use super::once::OfTheRun;
 use super::state::State;
 use std::any::TypeId;
 use std::cell::Cell;
@@ -55,6 +56,13 @@ impl Drop for Outside {
 }
 
 /// Whether the caller is a virtual thread.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, is_simulated};
+///
+/// assert!(!is_simulated());
+/// assert!(Simulation::on(Machine::free_of_charge(1)).run(is_simulated).result);
+/// ```
 #[must_use]
 pub fn is_simulated() -> bool {
     INSIDE.get()
@@ -89,17 +97,27 @@ pub(super) fn access(address: usize, kind: Kind, from: &'static Location<'static
 
 /// The price of plain memory that is read, or written: it must be memory that a lock protects, or
 /// that no other thread has. `bytes` may span lines.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, touch};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| {
+///     let values = [0_u64; 64];
+///     touch(&raw const values, size_of_val(&values), false);
+/// });
+/// assert!(run.accesses >= 8); // lines
+/// ```
 #[track_caller]
 pub fn touch<T: ?Sized>(value: *const T, bytes: usize, writes: bool) {
     if !INSIDE.get() {
         return;
     }
-    let begin = value.addr();
+    let (begin, from) = (value.addr(), Location::caller());
     let last = (begin + bytes.max(1) - 1) / super::directory::LINE;
     let kind = if writes { Kind::Store } else { Kind::Load };
     for line in begin / super::directory::LINE..=last {
         let address = line * super::directory::LINE;
-        with(|state| state.access(address, kind, Location::caller()));
+        with(|state| state.access(address, kind, from));
     }
     in_order();
 }
@@ -112,6 +130,13 @@ pub(super) fn fence() {
 
 /// Private work of the calling virtual thread that took this many nanoseconds: instructions, and
 /// memory that only this thread uses. Without a simulation it does nothing.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, work};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| work(30));
+/// assert_eq!(run.elapsed, 30_000);
+/// ```
 pub fn work(nanoseconds: u64) {
     if with(|state| state.work(nanoseconds * 1000)).is_some() {
         in_order();
@@ -119,6 +144,14 @@ pub fn work(nanoseconds: u64) {
 }
 
 /// The processor's pause in a loop that spins.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, spin_loop};
+///
+/// let mut machine = Machine::free_of_charge(1);
+/// machine.prices.pause = 40_000;
+/// assert_eq!(Simulation::on(machine).run(spin_loop).elapsed, 40_000);
+/// ```
 pub fn spin_loop() {
     if with(|state| state.work(state.machine.prices.pause)).is_some() {
         in_order();
@@ -159,6 +192,16 @@ pub(super) fn sleep_at(address: usize, is_right: impl FnOnce() -> bool) {
     }
 }
 
+/// A lock at this address has been taken from this place.
+pub(super) fn lock_taken(address: usize, from: &'static Location<'static>) {
+    with(|state| state.lock_taken(address, from));
+}
+
+/// From where the lock at this address was taken last, if somebody asks for blame.
+pub(super) fn lock_place(address: usize) -> Option<&'static Location<'static>> {
+    with(|state| state.lock_place(address)).flatten()
+}
+
 pub(super) fn wake_at(address: usize, most: usize) {
     with(|state| state.wake_at(address, most));
 }
@@ -180,6 +223,17 @@ pub(super) fn picoseconds(time: Duration) -> Picoseconds {
 }
 
 /// The present time: in a simulation, the virtual time of the calling thread.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, now, work};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| {
+///     let begun = now();
+///     work(500);
+///     now() - begun
+/// });
+/// assert_eq!(run.result.as_nanos(), 500);
+/// ```
 #[must_use]
 pub fn now() -> Instant {
     let clock = with(|state| state.me().clock);
@@ -189,15 +243,15 @@ pub fn now() -> Instant {
     }
 }
 
-/// The value of a type that the present run has once, or that the process has outside of runs.
-pub(crate) fn of_the_run<T: Send + Sync + 'static>(make: fn() -> T) -> Option<&'static T> {
+/// The value of a type that the present run has once; outside of runs, none.
+pub(crate) fn of_the_run<T: OfTheRun>(make: fn() -> T) -> Option<&'static T> {
     let key = TypeId::of::<T>();
-    let found = with(|state| state.of_the_run.get(&key).copied())?;
+    let found = with(|state| state.once.get(key))?;
     let value = found.unwrap_or_else(|| {
-        let made = ptr::from_ref::<T>(Box::leak(Box::new(make()))).cast::<()>();
-        with(|state| *state.of_the_run.entry(key).or_insert(made)).unwrap_or(made)
+        let made: *mut dyn OfTheRun = Box::into_raw(Box::new(make()));
+        with(|state| state.once.keep(key, made)).unwrap_or(made)
     });
-    // SAFETY: it was leaked with this type, which is the key.
+    // SAFETY: it has this type, which is the key, and lives until the run has ended.
     Some(unsafe { &*value.cast::<T>() })
 }
 

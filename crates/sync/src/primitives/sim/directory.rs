@@ -26,6 +26,28 @@ pub(super) enum Kind {
     ReadModifyWrite,
 }
 
+/// Which line the thread accessed right before. A load of the same line, or of one beside it, does
+/// not depend on what the access before it found: the core has asked for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Another,
+    Beside,
+    Itself,
+}
+
+impl After {
+    /// Lines that are this near are taken to be of one node.
+    const NEAR: usize = 8;
+
+    pub(super) const fn of(kind: Kind, line: usize, before: usize) -> Self {
+        match (kind, line.abs_diff(before)) {
+            (Kind::Load | Kind::Store, 0) => Self::Itself,
+            (Kind::Load | Kind::Store, 1..=Self::NEAR) => Self::Beside,
+            _ => Self::Another,
+        }
+    }
+}
+
 /// What an access cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Charge {
@@ -167,10 +189,12 @@ impl Directory {
         }
     }
 
-    fn number_of(&mut self, address: usize, core: usize) -> u32 {
+    /// The line's number, and whether this is the first time that anyone touches it.
+    fn number_of(&mut self, address: usize, core: usize) -> (u32, bool) {
         let next = self.lines.len() as u32;
         let number = *self.numbers.entry(address / LINE).or_insert(next);
-        if number == next {
+        let is_new = number == next;
+        if is_new {
             self.lines.push(Line {
                 sharers: [0; WORDS],
                 busy: 0,
@@ -178,7 +202,7 @@ impl Directory {
                 home: self.machine.socket_of(core) as u16,
             });
         }
-        number
+        (number, is_new)
     }
 
     /// The core accesses the line at time `now`.
@@ -186,11 +210,11 @@ impl Directory {
         &mut self,
         core: usize,
         address: usize,
-        kind: Kind,
+        (kind, after): (Kind, After),
         now: Picoseconds,
         random: &mut Random,
     ) -> Charge {
-        let number = self.number_of(address, core);
+        let (number, is_new) = self.number_of(address, core);
         let prices = self.machine.prices;
         let line = self.lines[number as usize];
         let writes = kind != Kind::Load;
@@ -205,11 +229,12 @@ impl Directory {
         let is_mine = line.has(core);
         let is_alone = is_mine && line.others(core).next().is_none();
         if is_mine && (!writes || is_alone) {
-            charge.own += if self.near[core].has(number) {
+            let price = if self.near[core].has(number) {
                 prices.near_cache
             } else {
                 prices.far_cache
             };
+            charge.own += self.exposed(price, after);
             if writes {
                 self.lines[number as usize].owner = core as u16;
             }
@@ -217,7 +242,17 @@ impl Directory {
             return charge;
         }
         charge.waiting = line.busy.saturating_sub(now);
-        charge.transfer = self.transfer(&line, number, core, writes);
+        let transfer = if is_new {
+            // The system, or the allocator, has just written it.
+            prices.far_cache
+        } else {
+            self.transfer(&line, number, core, writes)
+        };
+        charge.transfer = match after {
+            // The core had the line, and has lost it meanwhile.
+            After::Itself => transfer,
+            _ => self.exposed(transfer, after),
+        };
         let arrived = now + charge.waiting + charge.transfer;
         let line = &mut self.lines[number as usize];
         if writes {
@@ -231,6 +266,15 @@ impl Directory {
         line.sharers[core / 64] |= 1 << (core % 64);
         self.keep(core, number, random);
         charge
+    }
+
+    /// What is left of a price if the core has asked for the line together with another.
+    const fn exposed(&self, price: Picoseconds, after: After) -> Picoseconds {
+        match after {
+            After::Another => price,
+            After::Beside => price * self.machine.beside / 100,
+            After::Itself => 0,
+        }
     }
 
     /// What it takes until the core has the line, and until all others have given it up if it

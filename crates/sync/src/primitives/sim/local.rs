@@ -10,12 +10,31 @@ std::thread_local! {
     static OUTSIDE: RefCell<Vec<(usize, *mut dyn Any)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A value for each thread.
+/// A value for each thread; [`thread_local`](crate::sim::thread_local) declares it.
+///
+/// ```
+/// use std::cell::Cell;
+/// use tremula_sync::sim::{LocalKey, Machine, Simulation};
+///
+/// static COUNT: LocalKey<Cell<u32>> = LocalKey::new(|| Cell::new(0));
+///
+/// COUNT.set(5);
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| COUNT.get());
+/// assert_eq!((run.result, COUNT.get()), (0, 5));
+/// ```
 pub struct LocalKey<T: 'static> {
     make: fn() -> T,
 }
 
 /// The value has been dropped, because its thread ends.
+///
+/// ```
+/// use tremula_sync::sim::{AccessError, LocalKey};
+///
+/// static NUMBER: LocalKey<u32> = LocalKey::new(|| 7);
+/// let seen: Result<u32, AccessError> = NUMBER.try_with(|number| *number);
+/// assert_eq!(seen, Ok(7));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError;
 

@@ -1,6 +1,13 @@
 //! The machine that is simulated: its shape, and what each kind of access costs on it.
 
 /// A stretch of virtual time in picoseconds: fractions of nanoseconds add up without rounding.
+///
+/// ```
+/// use tremula_sync::sim::Picoseconds;
+///
+/// let cycle: Picoseconds = 385; // of a core of 2.6 GHz
+/// assert!(3 * cycle > 1000);
+/// ```
 pub type Picoseconds = u64;
 
 /// How near two cores are to each other.
@@ -12,6 +19,13 @@ pub(super) enum Distance {
 }
 
 /// A price that depends on how far away the other core is.
+///
+/// ```
+/// use tremula_sync::sim::ByDistance;
+///
+/// let clean = ByDistance { cluster: 40_000, socket: 40_000, other: 115_000 };
+/// assert!(clean.other > clean.socket);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByDistance {
     /// The other core is in the same cluster.
@@ -32,48 +46,112 @@ impl ByDistance {
     }
 }
 
-/// What things cost. With the default, nothing costs anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prices {
+/// Declares the prices once: their fields, and the names that profiles of machines use for them.
+macro_rules! prices {
+    ($($(#[$about:meta])* $name:ident: $type:ty = [$($key:literal)*];)*) => {
+        /// What things cost. With the default, nothing costs anything.
+        ///
+        /// ```
+        /// use tremula_sync::sim::Prices;
+        ///
+        /// let prices = Prices::named(|name| if name == "pause" { 40_000 } else { 0 });
+        /// assert_eq!(prices.pause, 40_000);
+        /// assert!(Prices::NAMES.contains(&"changed_socket"));
+        /// ```
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Prices {
+            $($(#[$about])* pub $name: $type,)*
+        }
+
+        impl Prices {
+            /// The names of the prices; one that depends on the distance has three.
+            pub const NAMES: &[&str] = &[$($($key,)*)*];
+
+            /// The prices that `price` gives for the names.
+            pub fn named(mut price: impl FnMut(&'static str) -> Picoseconds) -> Self {
+                Self {
+                    $($name: <$type as OfNames>::of_names([$($key,)*].map(&mut price)),)*
+                }
+            }
+        }
+    };
+}
+
+/// A price that is made of those with certain names.
+trait OfNames {
+    type Named;
+
+    fn of_names(named: Self::Named) -> Self;
+}
+
+impl OfNames for Picoseconds {
+    type Named = [Self; 1];
+
+    fn of_names([price]: [Self; 1]) -> Self {
+        price
+    }
+}
+
+impl OfNames for ByDistance {
+    type Named = [Picoseconds; 3];
+
+    fn of_names([cluster, socket, other]: [Picoseconds; 3]) -> Self {
+        Self {
+            cluster,
+            socket,
+            other,
+        }
+    }
+}
+
+prices! {
     /// The instructions around one access.
-    pub instructions: Picoseconds,
+    instructions: Picoseconds = ["instructions"];
     /// A line in the nearest cache of the core.
-    pub near_cache: Picoseconds,
+    near_cache: Picoseconds = ["near_cache"];
     /// A line in the larger cache of the core.
-    pub far_cache: Picoseconds,
+    far_cache: Picoseconds = ["far_cache"];
     /// A line in the cache that the socket's cores share.
-    pub socket_cache: Picoseconds,
+    socket_cache: Picoseconds = ["socket_cache"];
     /// A line in the socket's own memory.
-    pub own_memory: Picoseconds,
+    own_memory: Picoseconds = ["own_memory"];
     /// A line in the memory of another socket.
-    pub other_memory: Picoseconds,
+    other_memory: Picoseconds = ["other_memory"];
     /// A line that another core has, unchanged.
-    pub clean: ByDistance,
+    clean: ByDistance = ["clean_cluster" "clean_socket" "clean_other"];
     /// A line that another core has changed.
-    pub changed: ByDistance,
+    changed: ByDistance = ["changed_cluster" "changed_socket" "changed_other"];
     /// An atomic read-modify-write, in addition to having the line.
-    pub read_modify_write: Picoseconds,
+    read_modify_write: Picoseconds = ["read_modify_write"];
     /// A full fence, in addition to the stores that it waits for.
-    pub fence: Picoseconds,
+    fence: Picoseconds = ["fence"];
     /// The processor's pause in a loop that spins.
-    pub pause: Picoseconds,
+    pause: Picoseconds = ["pause"];
     /// Offering the core to other threads.
-    pub yield_now: Picoseconds,
+    yield_now: Picoseconds = ["yield_now"];
     /// Going to sleep, for the thread that does.
-    pub sleep: Picoseconds,
+    sleep: Picoseconds = ["sleep"];
     /// Waking another thread, for the thread that does.
-    pub wake: Picoseconds,
+    wake: Picoseconds = ["wake"];
     /// From the wake-up until the woken thread runs.
-    pub wake_delay: Picoseconds,
+    wake_delay: Picoseconds = ["wake_delay"];
     /// Changing from one thread to another on a core.
-    pub switch: Picoseconds,
+    switch: Picoseconds = ["switch"];
     /// Allocating memory, or freeing it.
-    pub allocation: Picoseconds,
+    allocation: Picoseconds = ["allocation"];
     /// How far a thread may run ahead of its own stores.
-    pub store_lag: Picoseconds,
+    store_lag: Picoseconds = ["store_lag"];
 }
 
 /// A machine.
+///
+/// ```
+/// use tremula_sync::sim::Machine;
+///
+/// let machine = Machine { sockets: 2, threads: 2, ..Machine::free_of_charge(16) };
+/// assert_eq!((machine.all_cores(), machine.all_threads()), (32, 64));
+/// assert!(machine.check().is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// How many sockets.
@@ -86,6 +164,9 @@ pub struct Machine {
     pub threads: usize,
     /// How many per cent of its speed a thread has while the other threads of its core run.
     pub shared_speed: u64,
+    /// How many per cent of its price a line costs that is asked for right after one beside it: the
+    /// core does not wait for the first before it asks for the second.
+    pub beside: u64,
     /// The lines of a core's nearest cache.
     pub near_lines: usize,
     /// The lines of a core's larger cache.
@@ -99,10 +180,25 @@ pub struct Machine {
 }
 
 /// The most cores that a machine may have: the directory has a bit for each.
+///
+/// ```
+/// use tremula_sync::sim::{MOST_CORES, Machine};
+///
+/// assert!(Machine::free_of_charge(MOST_CORES).check().is_ok());
+/// ```
 pub const MOST_CORES: usize = 256;
 
 impl Machine {
     /// A machine with one socket of these cores, on which nothing costs anything.
+    ///
+    /// ```
+    /// use tremula_sync::sim::{Machine, Simulation, scoped, work};
+    ///
+    /// let run = Simulation::on(Machine::free_of_charge(4)).run(|| {
+    ///     scoped(4, |_| work(100), || {}); // nanoseconds
+    /// });
+    /// assert_eq!(run.elapsed, 100_000); // picoseconds
+    /// ```
     #[must_use]
     pub fn free_of_charge(cores: usize) -> Self {
         Self {
@@ -111,6 +207,7 @@ impl Machine {
             cores,
             threads: 1,
             shared_speed: 100,
+            beside: 100,
             near_lines: 512,
             far_lines: 16_384,
             socket_lines: 262_144,
@@ -120,12 +217,23 @@ impl Machine {
     }
 
     /// How many cores it has in all.
+    ///
+    /// ```
+    /// assert_eq!(tremula_sync::sim::Machine::free_of_charge(3).all_cores(), 3);
+    /// ```
     #[must_use]
     pub const fn all_cores(&self) -> usize {
         self.sockets * self.clusters * self.cores
     }
 
     /// How many threads it runs at once.
+    ///
+    /// ```
+    /// use tremula_sync::sim::Machine;
+    ///
+    /// let machine = Machine { threads: 2, ..Machine::free_of_charge(3) };
+    /// assert_eq!(machine.all_threads(), 6);
+    /// ```
     #[must_use]
     pub const fn all_threads(&self) -> usize {
         self.all_cores() * self.threads
@@ -150,6 +258,13 @@ impl Machine {
     /// # Errors
     ///
     /// Returns a sentence that names the value.
+    ///
+    /// ```
+    /// use tremula_sync::sim::Machine;
+    ///
+    /// let machine = Machine { sockets: 0, ..Machine::free_of_charge(3) };
+    /// assert!(machine.check().unwrap_err().contains("sockets"));
+    /// ```
     pub fn check(&self) -> Result<(), String> {
         let shape = [
             ("sockets", self.sockets),
@@ -170,11 +285,12 @@ impl Machine {
         if cores > MOST_CORES {
             return Err(format!("{cores} cores are more than {MOST_CORES}"));
         }
-        if self.shared_speed == 0 || self.shared_speed > 100 {
-            return Err(format!(
-                "shared_speed is {}; it must be from 1 to 100 per cent",
-                self.shared_speed
-            ));
+        for (name, value) in [("shared_speed", self.shared_speed), ("beside", self.beside)] {
+            if value == 0 || value > 100 {
+                return Err(format!(
+                    "{name} is {value}; it must be from 1 to 100 per cent"
+                ));
+            }
         }
         if self.slice == 0 {
             return Err("slice is 0; it must be longer".to_owned());

@@ -21,9 +21,10 @@
 //!
 //! # What it leaves out
 //!
-//! A core has one access under way at a time, so prefetching and the overlap of misses are missing;
-//! so are the limits of memory's bandwidth and the misses of the address translation. Threads stay
-//! on the place where they started. Plain memory costs something only where the code says so, by
+//! A core has one access under way at a time, except that a line beside the one before costs a part
+//! of its price: the lines of a node are asked for together. Other overlap of misses is missing; so
+//! are the limits of memory's bandwidth and the misses of the address translation. Threads stay on
+//! the place where they started. Plain memory costs something only where the code says so, by
 //! `touch` or `work`.
 //!
 //! # Invariants
@@ -42,6 +43,7 @@ mod directory;
 mod local;
 mod locks;
 mod machine;
+mod once;
 mod outcome;
 mod random;
 mod simulation;
@@ -55,6 +57,7 @@ pub use local::{AccessError, LocalKey};
 pub(crate) use locks::RawRwLock;
 pub use locks::{Mutex, MutexGuard, RawMutex, RwLock, Word};
 pub use machine::{ByDistance, MOST_CORES, Machine, Picoseconds, Prices};
+pub(crate) use once::OfTheRun;
 pub use outcome::{Blame, Outcome, Spent};
 pub use simulation::Simulation;
 pub use std::sync::Arc;

@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 
 /// What a thread spent its time on.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, work};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| work(30));
+/// let (lived, spent) = run.threads[0];
+/// assert_eq!((spent.work, spent.sum()), (30_000, lived));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// What would be paid if no other core existed.
@@ -26,6 +34,20 @@ impl Spent {
 }
 
 /// What one place of the source made threads wait.
+///
+/// ```
+/// use tremula_sync::atomic::{AtomicU64, Ordering};
+/// use tremula_sync::sim::{Machine, Prices, Simulation, scoped};
+///
+/// let prices = Prices::named(|name| if name.starts_with("changed") { 50_000 } else { 0 });
+/// let machine = Machine { prices, ..Machine::free_of_charge(2) };
+/// let run = Simulation::on(machine).blame(true).run(|| {
+///     let word = AtomicU64::new(0);
+///     scoped(2, |_| (0..9).for_each(|_| drop(word.fetch_add(1, Ordering::Relaxed))), || {});
+/// });
+/// let blame = &run.blame[0];
+/// assert_eq!(blame.time(), blame.waiting + blame.transferring);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blame {
     /// The source file.
@@ -42,6 +64,8 @@ pub struct Blame {
     pub waiting: Picoseconds,
     /// The time by line of the cache, which has a number in the order of the first touch.
     pub by_line: BTreeMap<u32, Picoseconds>,
+    /// The time by when it was lost: by stretches of [`Blame::STRETCH`] from the run's beginning.
+    pub over_time: BTreeMap<u64, Picoseconds>,
 }
 
 impl Blame {
@@ -54,10 +78,20 @@ impl Blame {
             transferring: 0,
             waiting: 0,
             by_line: BTreeMap::new(),
+            over_time: BTreeMap::new(),
         }
     }
 
-    pub(super) fn add(&mut self, line: u32, waiting: Picoseconds, transfer: Picoseconds) {
+    /// The stretches of time that blame is counted in: ten microseconds.
+    pub const STRETCH: Picoseconds = 10_000_000;
+
+    pub(super) fn add(
+        &mut self,
+        line: u32,
+        at: Picoseconds,
+        (waiting, transfer): (Picoseconds, Picoseconds),
+    ) {
+        *self.over_time.entry(at / Self::STRETCH).or_default() += waiting + transfer;
         self.transfers += 1;
         self.transferring += transfer;
         self.waiting += waiting;
@@ -72,6 +106,13 @@ impl Blame {
 }
 
 /// What a run gave.
+///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation};
+///
+/// let run = Simulation::on(Machine::free_of_charge(1)).run(|| 7);
+/// assert_eq!((run.result, run.elapsed, run.threads.len()), (7, 0, 1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome<R> {
     /// What the function returned.
@@ -83,6 +124,10 @@ pub struct Outcome<R> {
     /// For each thread, in the order in which they started: how long it was there, and what it
     /// spent that on.
     pub threads: Vec<(Picoseconds, Spent)>,
-    /// The places of the source by the time that they cost, most first; empty unless asked for.
+    /// The places of the source by the time that they cost all threads but the first, most first;
+    /// empty unless asked for.
     pub blame: Vec<Blame>,
+    /// How many chunks of memory the run could not give back, because something in them outlives
+    /// it: what it returned, or what threads have that did not end.
+    pub kept: usize,
 }

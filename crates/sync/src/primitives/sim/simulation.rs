@@ -9,9 +9,11 @@ use std::ptr;
 
 /// What to simulate.
 ///
-/// ```ignore
-/// let outcome = Simulation::on(machine).seed(7).run(|| work());
-/// println!("{} ns", outcome.elapsed / 1000);
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, work};
+///
+/// let outcome = Simulation::on(Machine::free_of_charge(2)).seed(7).blame(true).run(|| work(3));
+/// assert_eq!(outcome.elapsed / 1000, 3); // nanoseconds
 /// ```
 #[derive(Clone, Debug)]
 pub struct Simulation {
@@ -66,7 +68,6 @@ impl Simulation {
         let state = Box::into_raw(state);
         let run = Run::begin(state);
         run.until_end_of(main);
-        drop(run);
         // SAFETY: it came from `into_raw` above, and no thread runs any more.
         let mut state = unsafe { Box::from_raw(state) };
         let outcome = Outcome {
@@ -75,11 +76,16 @@ impl Simulation {
             accesses: state.accesses,
             threads: state.spent(),
             blame: state.take_blame(),
+            kept: 0,
         };
         for thread in &mut state.threads {
             // The stack of an abandoned thread is not unwound: its frames refer to the run.
             std::mem::forget(thread.coroutine.take_if(|coroutine| !coroutine.done()));
         }
+        // SAFETY: no thread of the run goes on.
+        unsafe { std::mem::take(&mut state.once).end() };
+        drop(state);
+        let kept = run.end();
         let result = packet.take();
         match result.unwrap_or_else(|| panic!("the first thread has not ended")) {
             Err(panic) => std::panic::resume_unwind(panic),
@@ -89,6 +95,7 @@ impl Simulation {
                 accesses: outcome.accesses,
                 threads: outcome.threads,
                 blame: outcome.blame,
+                kept,
             },
         }
     }
@@ -137,6 +144,11 @@ impl Run {
                 state.threads[id].coroutine = None;
             }
         }
+    }
+
+    /// Gives the memory of the run back; returns how many chunks something still refers to.
+    fn end(self) -> usize {
+        self.memory.kept()
     }
 }
 

@@ -8,14 +8,15 @@
 //! 2. The current thread's access takes place only when no event is earlier than its clock.
 //! 3. The time of a thread since its birth is the sum of its [`Spent`].
 
-use super::directory::{ByAddress, Charge, Directory, Kind};
+use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
 use super::machine::{Machine, Picoseconds};
+use super::once::Once;
 use super::outcome::{Blame, Spent};
 use super::random::Random;
 use corosensei::{Coroutine, Yielder};
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::Location;
 
 /// The number of a virtual thread.
@@ -45,6 +46,8 @@ pub(super) struct Thread {
     place: usize,
     /// Until when the thread's stores are on their way.
     stores: Picoseconds,
+    /// The address of the line that the thread accessed last, as a number of lines.
+    line: usize,
     pub(super) spent: Spent,
     born: Picoseconds,
     /// Whether the thread was woken before it slept.
@@ -81,7 +84,9 @@ pub(super) struct State {
     pub(super) current: Id,
     random: Random,
     sleepers: ByAddress<VecDeque<Id>>,
-    pub(super) of_the_run: HashMap<TypeId, *const ()>,
+    /// From where each lock was taken last.
+    locks: ByAddress<&'static Location<'static>>,
+    pub(super) once: Once,
     free_indices: BinaryHeap<Reverse<usize>>,
     next_index: usize,
     pub(super) accesses: u64,
@@ -104,7 +109,8 @@ impl State {
             current: 0,
             random: Random::new(seed),
             sleepers: ByAddress::default(),
-            of_the_run: HashMap::new(),
+            locks: ByAddress::default(),
+            once: Once::default(),
             free_indices: BinaryHeap::new(),
             next_index: 0,
             accesses: 0,
@@ -134,6 +140,7 @@ impl State {
             standing: Standing::Blocked,
             place,
             stores: 0,
+            line: 0,
             spent: Spent::default(),
             born: at,
             token: false,
@@ -299,14 +306,22 @@ impl State {
         };
         now += drained;
         let random = &mut self.random;
-        let charge = self.directory.access(core, address, kind, now, random);
+        let line = address / LINE;
+        let after = After::of(
+            kind,
+            line,
+            std::mem::replace(&mut self.threads[id].line, line),
+        );
+        let charge = self
+            .directory
+            .access(core, address, (kind, after), now, random);
         let Charge {
             mut waiting,
             mut transfer,
             ..
         } = charge;
         let own = self.slowed(charge.own);
-        self.note(from, &charge);
+        self.note(from, now, &charge);
         if kind == Kind::Store && waiting + transfer > 0 {
             let arrives = now.max(stores) + waiting + transfer;
             let ahead = arrives.saturating_sub(now + own).saturating_sub(lag);
@@ -321,14 +336,25 @@ impl State {
         me.clock += drained + waiting + transfer + own;
     }
 
-    fn note(&mut self, from: &'static Location<'static>, charge: &Charge) {
-        if charge.waiting + charge.transfer == 0 {
+    fn note(&mut self, from: &'static Location<'static>, at: Picoseconds, charge: &Charge) {
+        // The first thread prepares what the others do.
+        if charge.waiting + charge.transfer == 0 || self.current == 0 {
             return;
         }
         let Some(blame) = &mut self.blame else { return };
         let place = (from.file(), from.line(), from.column());
         let entry = blame.entry(place).or_insert_with(|| Blame::at(from));
-        entry.add(charge.line, charge.waiting, charge.transfer);
+        entry.add(charge.line, at, (charge.waiting, charge.transfer));
+    }
+
+    pub(super) fn lock_taken(&mut self, address: usize, from: &'static Location<'static>) {
+        if self.blame.is_some() {
+            self.locks.insert(address, from);
+        }
+    }
+
+    pub(super) fn lock_place(&self, address: usize) -> Option<&'static Location<'static>> {
+        self.locks.get(&address).copied()
     }
 
     pub(super) fn fence(&mut self) {

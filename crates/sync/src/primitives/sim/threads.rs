@@ -322,6 +322,13 @@ impl<R> fmt::Debug for JoinHandle<R> {
 /// thread; returns what they returned, in the order of their numbers. The threads begin at the same
 /// time, as from a barrier.
 ///
+/// ```
+/// use tremula_sync::sim::{Machine, Simulation, scoped};
+///
+/// let run = Simulation::on(Machine::free_of_charge(3));
+/// assert_eq!(run.run(|| scoped(3, |number| number * 2, || {})).result, [0, 2, 4]);
+/// ```
+///
 /// # Panics
 ///
 /// Passes on the first panic of a thread, after all have ended. Panics outside of a simulation.
