@@ -263,8 +263,8 @@ fn a_snapshot_of_a_hot_leaf_is_read_in_parts() {
     words.check_at_rest();
 }
 
-/// A snapshot that begins in the middle of a step shows all of it, since its leaves are locked until
-/// then.
+/// A snapshot that begins in the middle of a step shows all of it, since its leaves are locked
+/// until then.
 #[test]
 fn a_snapshot_that_begins_in_a_step_shows_all_of_it() {
     let words = Small::new();
