@@ -22,7 +22,7 @@ pub(super) const SIMULATED: [&str; 2] = ["tremula-sync", "tremula-lab"];
 
 /// Integration tests over many engines and types of keys that take minutes to optimise, and less
 /// than that to run as they are: they are built as [`unoptimised`] has it.
-const QUICK: [&str; 25] = [
+const QUICK: [&str; 26] = [
     "adaptation",
     "allocations",
     "art",
@@ -39,6 +39,7 @@ const QUICK: [&str; 25] = [
     "documents",
     "drops_that_call",
     "forms",
+    "held_snapshot",
     "keys",
     "lfca_tree",
     "like_btree_map",
