@@ -48,7 +48,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "byte_form_takes_numbers_of_several_forms",
         file: "crates/table/src/term/byte_form/number.rs",
         original: "if seven == 0 && end > 1 + DIGITS {",
-        replacement: "if seven == 0 && end > 1 + DIGITS + bytes.len() {",
+        replacement: "if seven == 0 && end > 1 + DIGITS * bytes.len() {",
         why: "Two forms are read as one term, and compare as two.",
         checker: checker(Target::Lib, "what_is_no_form"),
         hangs: false,
