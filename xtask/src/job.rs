@@ -104,12 +104,17 @@ impl Job {
 
     /// Runs the command to its end.
     pub(crate) fn run(&self) -> Result<Ended, String> {
+        self.run_for("")
+    }
+
+    /// Runs the command to its end. If that takes long, says in which step of this name it is.
+    pub(crate) fn run_for(&self, step: &str) -> Result<Ended, String> {
         let failed = |error| format!("`{}` could not run: {error}", self.told());
         let begun = Instant::now();
         let (reader, mut child) = self.spawn().map_err(failed)?;
         let group = child.id();
         running().insert(group);
-        let ended = watch(&mut child, &lines_of(reader), begun, self.limit).map_err(failed);
+        let ended = watch(&mut child, &lines_of(reader), begun, self.limit, step).map_err(failed);
         // Whatever the command left running ends with it.
         end(group);
         running().remove(&group);
@@ -158,6 +163,7 @@ fn watch(
     lines: &Receiver<String>,
     begun: Instant,
     limit: Duration,
+    step: &str,
 ) -> std::io::Result<Ended> {
     let mut output = String::new();
     let mut exited: Option<(ExitStatus, Instant)> = None;
@@ -198,7 +204,7 @@ fn watch(
             next_beat += HEARTBEAT;
             let last = output.lines().next_back().unwrap_or_default().trim();
             let last: String = last.chars().take(100).collect();
-            println!("    {:4} s: {last}", begun.elapsed().as_secs());
+            println!("    {step} {:4} s: {last}", begun.elapsed().as_secs());
         }
     }
 }

@@ -2,11 +2,12 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use support::Server;
 use support::ets::{ask, check};
 use support::resp::{Connection, bulk, elements, encode};
+use support::{Server, eventually};
 
 /// Kills of the ordinary run, and of a deep one.
 const KILLS: [usize; 2] = [5, 100];
@@ -146,15 +147,19 @@ fn messages_that_are_acknowledged_survive_kills() {
         let mut client = server.connect();
         ask(&mut client, "MAILBOX.NEW  m  DURABLE");
         assert_eq!(receive_all(&mut client, "m"), [""; 0]);
+        let known = AtomicUsize::new(0);
         let (acknowledged, received) = thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive_until_killed(&mut client));
+            let receiver = scope.spawn(|| receive_until_killed(&mut client, &known));
             let senders: Vec<_> = (0..CLIENTS)
                 .map(|number| {
                     let mut client = server.connect();
                     scope.spawn(move || send_until_killed(&mut client, number))
                 })
                 .collect();
-            thread::sleep(Duration::from_millis(20 + 13 * kill as u64 % 40));
+            eventually("some messages are received", || {
+                known.load(Ordering::Relaxed) > 20
+            });
+            thread::sleep(Duration::from_millis(13 * kill as u64 % 40));
             server.signal("KILL");
             server.wait();
             let acknowledged = senders.into_iter().map(|sender| sender.join());
@@ -227,8 +232,9 @@ struct Received {
     last: Vec<String>,
 }
 
-/// Receives a few messages at a time, until the connection ends.
-fn receive_until_killed(client: &mut Connection) -> Received {
+/// Receives a few messages at a time, until the connection ends. Says in `known` how many the
+/// server will not deliver again.
+fn receive_until_killed(client: &mut Connection, known: &AtomicUsize) -> Received {
     const FEW: &str = "5";
     let mut received = Received::default();
     loop {
@@ -243,6 +249,7 @@ fn receive_until_killed(client: &mut Connection) -> Received {
         };
         assert_eq!(reply, b"*2\r\n:1\r\n:0\r\n");
         received.surely.append(&mut received.last);
+        known.store(received.surely.len(), Ordering::Relaxed);
     }
 }
 

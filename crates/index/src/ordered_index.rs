@@ -169,9 +169,9 @@ pub trait OrderedIndex<K: Ord + Clone, V: Clone>: Send + Sync {
 
     /// Begins to read `range`, ascending, as it is at this moment, without copying it now:
     /// [`read_snapshot`](Self::read_snapshot) reads it, and a writer that changes a leaf (some
-    /// hundred entries) after this keeps for the cursor what that held: `aspen` notes the entry as
-    /// it was, and copies the leaf when fifteen keys have changed there; `b_tree` copies the leaf
-    /// at once. So no writer is held up, however long the cursor lives. Linearizable. O(1).
+    /// hundred entries) after this keeps for the cursor what that held: it notes the entry as it
+    /// was, and copies the leaf when fifteen others have changed there. So no writer is held up,
+    /// however long the cursor lives. Linearizable. O(1).
     ///
     /// `None` from an engine that cannot: all but `b_tree` and `aspen`; and `aspen` where the keys
     /// are numbers, but the values are no plain words (an integer, a float, a `bool`).

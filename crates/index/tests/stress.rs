@@ -36,7 +36,7 @@ mod support;
 
 use rows::{engine, registered};
 use support::{restless, restless_lfca};
-use tremula_index::key::{ByteHead, NoHead};
+use tremula_index::key::{ByteHead, NoHead, TextHead};
 use tremula_index::*;
 
 tremula_index::index_engines!(each registered);
@@ -53,6 +53,16 @@ engine!(
 );
 engine!(b_tree_without_heads, OlcBTree::<_, _, NoHead, 0>::default());
 engine!(aspen_of_small_leaves, Aspen::<_, _, ByteHead, 1>::default());
+
+#[test]
+fn keys_of_any_length_in_leaves_of_text_validate_themselves() {
+    support::text::run(&OlcBTree::<_, _, TextHead<ByteHead>>::default());
+}
+
+#[test]
+fn keys_of_any_length_in_b_tree_validate_themselves() {
+    support::text::run(&OlcBTree::<_, _, ByteHead, 0>::default());
+}
 
 /// Threads on fewer processors: a thread may lose its own in the middle of any operation, with or
 /// without a lock.

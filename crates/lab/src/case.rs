@@ -26,6 +26,8 @@ pub enum ContestantKind {
     Transacting,
     /// Servers with a log that shows clients what happens to a range.
     Watched,
+    /// Servers that have a page.
+    Observed,
     /// Servers with one thread, whose clients attack each other.
     Attacked,
     /// Servers whose keys expire, and are all reported when they do.
@@ -41,9 +43,12 @@ impl ContestantKind {
             Self::Channels => "channel",
             Self::Shards => "cache in shards",
             Self::Counters => "counter",
-            Self::Servers | Self::Transacting | Self::Watched | Self::Attacked | Self::Expiring => {
-                "server"
-            }
+            Self::Servers
+            | Self::Transacting
+            | Self::Watched
+            | Self::Observed
+            | Self::Attacked
+            | Self::Expiring => "server",
         }
     }
 
@@ -58,6 +63,7 @@ impl ContestantKind {
             Self::Sequential => "for one thread",
             Self::Transacting => "whose transactions are measured",
             Self::Watched => "whose log is measured as it shows what happens to a range",
+            Self::Observed => "that has a page",
             Self::Attacked => "that has the commands of the attacks",
             Self::Expiring => "whose reports of expired keys are measured",
             _ => "of keys and values that threads share",

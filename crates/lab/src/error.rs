@@ -187,7 +187,7 @@ pub enum LabError {
     /// An experiment uses real threads or clocks, so it cannot be simulated.
     #[error("'{experiment}' cannot be simulated; these can: {known}")]
     NotSimulated {
-        /// The experiment's name.
+        /// The name of the experiment, or of one of its mixes.
         experiment: &'static str,
         /// The names of those that can be.
         known: String,

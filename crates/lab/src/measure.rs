@@ -234,7 +234,7 @@ pub fn together_sliced<R: Send>(
             tremula_sync::thread::sleep(slice);
             watch(Slice {
                 operations: done.sum() - before,
-                elapsed: begun.elapsed(),
+                elapsed: tremula_sync::now() - begun,
             });
         }
         stage.0.store(OVER, Ordering::Relaxed);

@@ -34,14 +34,14 @@ fn figures(records: &[Record]) -> String {
     let made_by = &first.made_by;
     let mut text = format!(
         "{}: million operations a second, median of {} runs (± half their spread), × {base}\n\
-         {}, seed {}, {} × {}, Linux {}\n\n",
+         {}, seed {}, {} × {}, {}\n\n",
         first.experiment,
         first.runs.len(),
         key_sets(records),
         made_by.seed,
         made_by.machine.cores,
         made_by.machine.cpu,
-        made_by.machine.kernel,
+        made_by.machine.system(),
     );
     text += &grid(records, &engines, |record, row| {
         let base = row.iter().find(|other| other.engine == base);

@@ -21,6 +21,8 @@ pub struct CaseKey<'a> {
     pub distribution: Option<&'a str>,
     /// How many threads.
     pub threads: usize,
+    /// The machine whose virtual cores it ran on; `None` if it was measured.
+    pub simulated_on: Option<&'a str>,
 }
 
 impl<'a> CaseKey<'a> {
@@ -34,6 +36,7 @@ impl<'a> CaseKey<'a> {
             workload: &record.workload,
             distribution: record.distribution.as_deref(),
             threads: record.threads,
+            simulated_on: record.simulated_on(),
         }
     }
 }
@@ -100,6 +103,17 @@ pub fn without_wrong(records: Vec<Record>) -> (Vec<Record>, Vec<String>) {
 mod tests {
     use super::*;
     use crate::record::tests::some_record;
+
+    #[test]
+    fn a_simulation_does_not_replace_a_measurement() {
+        let measured = some_record("lookup", 1, "locked", 1.0);
+        let mut simulated = measured.clone();
+        simulated.simulated = true;
+        let mut elsewhere = simulated.clone();
+        elsewhere.made_by.machine.cpu = "another".to_owned();
+        let all = vec![measured, simulated, elsewhere];
+        assert_eq!(latest(all.clone()), all);
+    }
 
     #[test]
     fn the_last_record_of_an_engine_in_a_case_counts() {

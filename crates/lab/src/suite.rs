@@ -513,6 +513,20 @@ const SUITE: &[Entry] = &[
         huge: &[],
     },
     Entry {
+        experiment: "observing",
+        quick: &[Setup {
+            threads: &[10],
+            keys: Some(10_000),
+            ..QUICK
+        }],
+        full: &[Setup {
+            threads: &[50],
+            milliseconds: 2000,
+            ..FULL
+        }],
+        huge: &[],
+    },
+    Entry {
         experiment: "beside_attackers",
         quick: &[Setup {
             threads: &[1],

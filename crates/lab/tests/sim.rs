@@ -105,8 +105,12 @@ fn what_cannot_be_is_refused_by_name() {
         assert!(!success && error.contains(named), "{wrong}: {error}");
     }
     for (arguments, named) in [
-        (["shard_cache", "--cores=1"], "'shard_cache'"),
-        (["signals", "--mixes=burst"], "drain and live"),
+        (["redis", "--cores=1"], "'redis'"),
+        (["shard_cache", "--mixes=paced"], "'paced'"),
+        (
+            ["signals", "--mixes=burst"],
+            "'burst' cannot be simulated; these can: drain, live",
+        ),
         (["ordered_mix", "--machine=abacus"], "'abacus'"),
         (["ordered_mix", "--cores=0"], "'0'"),
         (["ordered_mix", "--mixes=update51"], "update51"),

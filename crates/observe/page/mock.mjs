@@ -287,7 +287,7 @@ function mapOf(id) {
 function read([name, id, part], query, began) {
   const now = Date.now();
   const second = Math.floor(now / 1000) * 1000;
-  if (name === "overview") return { name: "tremula", version: "0.0.0-mock", engine: "aspen", uptime_s: (now - began) / 1000, role: "leader", node: "node-a", embedded: false, writes: "token", sections: ["commands", "clients", "log", "snapshots", "replicas", "slowlog", "mailboxes", "shards", "console"] };
+  if (name === "overview") return { name: "tremula", version: "0.0.0-mock", engine: "aspen", uptime_s: (now - began) / 1000, role: "leader", node: "node-a", embedded: false, writes: "token", sections: ["commands", "clients", "memory", "log", "snapshots", "replicas", "slowlog", "mailboxes", "shards", "console"] };
   if (name === "history") return { seconds: Array.from({ length: 3600 }, (_, index) => secondAt(second - (3600 - index) * 1000)) };
   if (name === "maps") return { maps: MAPS.map(({ buckets, reason, ...map }) => ({ ...map, walked: reason === undefined, reason: reason ?? null })) };
   if (name === "commands") return { commands };

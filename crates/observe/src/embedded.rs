@@ -1,9 +1,10 @@
 //! Maps of a program as the page shows them.
 
 use crate::observed::{
-    Access, KeyInfo, Keys, Leaf, MapInfo, Observed, ObservedMap, Overview, Second,
+    Access, KeyInfo, Keys, Leaf, MapInfo, MemorySecond, Observed, ObservedMap, Overview, Second,
 };
 use crate::open_metrics::{MetricKind, Metrics};
+use crate::process::resident_bytes;
 use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -54,6 +55,9 @@ impl Maps {
 
     /// With one more map. The page shows its keys: numbers and texts as such, others by the
     /// hexadecimal digits of their byte forms.
+    ///
+    /// Of memory, the page shows what the process holds, and how much of it the keys and values of
+    /// all maps are by the sizes of their types, without what they point at.
     #[must_use]
     pub fn with<K, V, E>(mut self, name: &str, map: Arc<OrderedMap<K, V, E>>) -> Self
     where
@@ -81,13 +85,25 @@ impl Observed for Maps {
             node: String::new(),
             embedded: true,
             writes: Access::None,
-            sections: Vec::new(),
+            sections: resident_bytes().map(|_| "memory").into_iter().collect(),
         }
     }
 
     fn second(&self) -> Second {
+        let (mut keys, mut bytes) = (0, 0);
+        for map in &self.maps {
+            let here = map.info().keys;
+            keys += here;
+            bytes += here * map.bytes_at(&[]).unwrap_or(0);
+        }
         Second {
-            keys: self.maps.iter().map(|map| map.info().keys).sum(),
+            keys,
+            memory: MemorySecond {
+                used: resident_bytes().unwrap_or(0),
+                limit: 0,
+                // Without what keys and values point at, and the nodes around them.
+                kinds: vec![("keys and values", bytes)],
+            },
             ..Second::default()
         }
     }
@@ -322,6 +338,20 @@ mod tests {
             });
             assert_eq!((walked.is_some(), entries), (true, 5000));
         }
+        let Second { keys, memory, .. } = maps.second();
+        let sizes = [
+            size_of::<u64>(),
+            size_of::<u32>(),
+            size_of::<String>(),
+            size_of::<u8>(),
+        ];
+        let bytes = 5000 * sizes.iter().sum::<usize>() as u64;
+        assert_eq!(
+            (keys, memory.kinds),
+            (10_000, vec![("keys and values", bytes)])
+        );
+        let shows_memory = maps.overview().sections.contains(&"memory");
+        assert_eq!(shows_memory, memory.used > 0);
         let mut metrics = Metrics::new("tremula");
         maps.metrics(&mut metrics);
         let text = metrics.finish();

@@ -1,7 +1,7 @@
 //! The observer: a thread that looks at the program once a second.
 
 use crate::history::History;
-use crate::map::{ALL_BYTES, LONGEST, OwnedLeaf, Recorder, SERIES_BYTES};
+use crate::map::{ALL_BYTES, LONGEST_KEY, OwnedLeaf, Recorder, SERIES_BYTES};
 use crate::observed::{MapInfo, Observed, ObservedMap, Sampled};
 use std::collections::BTreeMap;
 use std::io;
@@ -156,7 +156,7 @@ impl Picture {
 pub(crate) fn leaves(map: &dyn ObservedMap) -> Option<Vec<OwnedLeaf>> {
     let mut leaves: Vec<OwnedLeaf> = Vec::new();
     map.walk(&mut |leaf| {
-        let low = leaf.low.map(|low| &low[..low.len().min(LONGEST)]);
+        let low = leaf.low.map(|low| &low[..low.len().min(LONGEST_KEY)]);
         let low: Box<[u8]> = match (low, leaves.last_mut()) {
             (low, None) => low.unwrap_or_default().into(),
             (Some(low), Some(before)) if *low > *before.low => low.into(),
@@ -348,7 +348,7 @@ mod tests {
                 visit: &mut dyn FnMut(&Leaf<'_>) -> ControlFlow<()>,
             ) -> Option<(u64, u64)> {
                 for last in 0..3_u8 {
-                    let low = [&[b'k'; 10 * LONGEST][..], &[last]].concat();
+                    let low = [&[b'k'; 10 * LONGEST_KEY][..], &[last]].concat();
                     let leaf = Leaf {
                         low: (last > 0).then_some(&low),
                         entries: Some(3),
@@ -374,7 +374,7 @@ mod tests {
             .iter()
             .map(|leaf| (leaf.low.len(), leaf.entries, leaf.waits))
             .collect();
-        assert_eq!(lengths, [(0, Some(3), 1), (LONGEST, Some(6), 2)]);
+        assert_eq!(lengths, [(0, Some(3), 1), (LONGEST_KEY, Some(6), 2)]);
     }
 
     #[test]

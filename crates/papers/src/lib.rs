@@ -9,6 +9,7 @@ mod engine;
 mod invariance;
 pub mod series;
 pub mod skip_list;
+pub mod two_lock_queue;
 
 pub use avl::Avl;
 pub use bw_tree::{BwMultiMap, BwTree};

@@ -60,6 +60,11 @@ const APART: u32 = 2;
 /// no processor is idle: then others take them for long, and the server takes its share.
 const LONGEST: u32 = 256;
 
+/// How many looks of a crowd one look without a crowd takes back. Where other processes take the
+/// processors, a thread that has more to do than it can do still waits for its clients now and
+/// then.
+const EASED: u32 = 4;
+
 /// A change that is taken back within this number of looks was a mistake.
 const SOON: u32 = 20;
 
@@ -244,7 +249,8 @@ pub(crate) struct Judge {
     patience: u32,
     since_gather: u32,
     since_spread: u32,
-    /// How many looks in a row a thread was crowded and no closed one could be opened.
+    /// How many looks a thread was crowded and no closed one could be opened, less [`EASED`] for
+    /// each look without a crowd.
     scarce: u32,
     /// How much the processors were idle in these looks beyond what is [`TAKEN`].
     spare: usize,
@@ -280,7 +286,8 @@ impl Judge {
             self.scarce += 1;
             self.spare = (self.spare + idle).saturating_sub(TAKEN);
         } else {
-            (self.scarce, self.spare) = (0, 0);
+            self.scarce = self.scarce.saturating_sub(EASED);
+            self.spare = 0;
         }
         if let Some(spread) = self.spread(threads) {
             self.calm = 0;
@@ -445,6 +452,20 @@ mod tests {
             judge.decide(&[open(300, 5), open(1000, 20)], 0),
             spread(1, 0, 7)
         );
+    }
+
+    #[test]
+    fn a_thread_that_waits_now_and_then_is_relieved_and_one_that_often_waits_is_not() {
+        let spreads_within = |looks, apart| {
+            let mut judge = Judge::default();
+            (1..=looks).any(|look| {
+                let busy = if look % apart == 0 { 930 } else { 1000 };
+                judge.decide(&[open(busy, 50), closed()], 0) == spread(0, 1, 25)
+            })
+        };
+        assert!(!spreads_within(LONGEST, 16));
+        assert!(spreads_within(2 * LONGEST, 16));
+        assert!(!spreads_within(100 * LONGEST, EASED + 1));
     }
 
     #[test]

@@ -7,6 +7,10 @@
 //! own job runs only a few jobs of others, as a combiner does (D. Hendler, I. Incze, N. Shavit, M.
 //! Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010).
 //!
+//! The queue and the place of the state are behind a [`CombiningLock`]: however many threads meet
+//! at a shard, each of their steps costs the same. At a lock of one word that they fight for, a
+//! step costs the more the more threads wait, so a queue that has formed by chance stays.
+//!
 //! Only the thread that holds the state runs jobs. That is the worker that owns the shard, or a
 //! caller that finds the state in the lock and no job queued. Changing the owner changes a number
 //! and moves no state. If a state may not change threads, the lock keeps a token in its place.
@@ -30,10 +34,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::ptr;
 use std::task::Waker;
-use tremula_sync::{ShortLock, contained};
+use tremula_sync::{CombiningLock, contained};
 
 /// A shard's state, or a token in its place, and the queued jobs. See the [module](self).
-pub struct DelegationLock<T, J>(ShortLock<Inner<T, J>>);
+pub struct DelegationLock<T, J>(CombiningLock<Inner<T, J>, Option<T>>);
 
 struct Inner<T, J> {
     /// `None` while a thread runs jobs, and until [`DelegationLock::fill`].
@@ -48,6 +52,8 @@ struct Inner<T, J> {
     shared: bool,
     /// The wakers of the tasks that wait for room, each once.
     waiting: Vec<Waker>,
+    /// The threads that have found the state away and are about to try again.
+    retrying: usize,
     /// Identifies the wakers in `waiting`, so that a task that polls repeatedly is found in O(1).
     known: HashSet<(usize, usize)>,
     /// The jobs run since the last [`DelegationLock::age`], plus what it kept of the earlier ones.
@@ -59,11 +65,18 @@ struct Inner<T, J> {
     moves: u64,
 }
 
+/// The most threads that try again while another runs a job. The others queue theirs at once: each
+/// thread that tries takes the lock from the thread that wants to give the state back.
+const RETRYING: usize = 2;
+
 /// What became of a job that was offered to a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Offered<J> {
-    /// It is queued, and another thread will see it.
+    /// It is queued, and the thread that holds the state will see it.
     Queued,
+    /// It is queued, and its worker has been notified. Until the worker comes, the caller may run
+    /// it by [`DelegationLock::begin_anyway`].
+    Noticed,
     /// It is queued; the caller must notify this worker.
     Notify(usize),
     /// There is no room. The job comes back.
@@ -79,8 +92,9 @@ pub enum Offered<J> {
 pub enum Tried<T> {
     /// It holds the state.
     Taken(T),
-    /// Another thread runs a job, which may soon end, and nothing is queued.
-    Running,
+    /// Another thread runs a job, which may soon end, and nothing is queued. The owner is this
+    /// worker.
+    Running(usize),
     /// The caller must queue the job.
     Refused,
 }
@@ -141,11 +155,11 @@ pub struct ShardCounts {
     pub reads: u64,
 }
 
-impl<T, J> DelegationLock<T, J> {
+impl<T, J: Send> DelegationLock<T, J> {
     /// A lock without a state, owned by worker `owner`, whose queue holds `capacity` jobs.
     #[must_use]
     pub fn new(owner: usize, capacity: usize) -> Self {
-        Self(ShortLock::new(Inner {
+        Self(CombiningLock::new(Inner {
             state: None,
             jobs: VecDeque::new(),
             capacity,
@@ -155,6 +169,7 @@ impl<T, J> DelegationLock<T, J> {
             retired: false,
             shared: false,
             waiting: Vec::new(),
+            retrying: 0,
             known: HashSet::new(),
             load: 0,
             reads: 0,
@@ -166,37 +181,78 @@ impl<T, J> DelegationLock<T, J> {
 
     /// Puts the state into the lock for the first time, before any job is offered.
     pub fn fill(&self, state: T) {
-        self.0.lock().state = Some(state);
+        self.0
+            .run_with(Some(state), |inner, state| inner.state = state.take());
     }
 
-    /// Takes the state if it is in the lock, no job is queued, and `may` accepts the owner. The
-    /// thread gives it back with [`end_in_place`](Self::end_in_place).
+    /// Takes the state if it is in the lock, no job is queued, and the owner is the worker `only`,
+    /// if one is given. The thread gives it back with [`end_in_place`](Self::end_in_place). If it
+    /// finds [`Tried::Running`], it tries again soon, with [`try_again`](Self::try_again).
     #[inline]
-    pub fn try_begin(&self, may: impl FnOnce(usize) -> bool) -> Tried<T> {
-        let mut inner = self.0.lock();
-        if !inner.jobs.is_empty() || inner.closed || inner.shared || !may(inner.owner) {
-            return Tried::Refused;
+    #[cfg_attr(sim, track_caller)]
+    pub fn try_begin(&self, only: Option<usize>) -> Tried<T> {
+        match self.0.try_lock() {
+            Some(mut inner) => inner.try_begin(only),
+            None => self.try_begin_later(only, false),
         }
-        inner.state.take().map_or(Tried::Running, Tried::Taken)
+    }
+
+    /// As [`try_begin`](Self::try_begin), of a thread that has found [`Tried::Running`]. If it does
+    /// so again and `is_last`, it does not come back.
+    #[cfg_attr(sim, track_caller)]
+    pub fn try_again(&self, only: Option<usize>, is_last: bool) -> Tried<T> {
+        let tried = self.try_begin_later(only, true);
+        match tried {
+            Tried::Running(_) if is_last => {
+                self.0.run(|inner| inner.retrying -= 1);
+                Tried::Refused
+            }
+            tried => tried,
+        }
+    }
+
+    #[cfg_attr(sim, track_caller)]
+    fn try_begin_later(&self, only: Option<usize>, again: bool) -> Tried<T> {
+        let (state, running) = self.0.run_with(None, |inner, taken| {
+            inner.retrying -= usize::from(again);
+            match inner.try_begin(only) {
+                Tried::Taken(state) => {
+                    *taken = Some(state);
+                    None
+                }
+                Tried::Running(owner) => Some(owner),
+                Tried::Refused => None,
+            }
+        });
+        match (state, running) {
+            (Some(state), _) => Tried::Taken(state),
+            (None, Some(owner)) => Tried::Running(owner),
+            (None, None) => Tried::Refused,
+        }
     }
 
     /// Queues a job. If there is no room, registers `waker`, unless it is registered already.
+    #[cfg_attr(sim, track_caller)]
     pub fn offer(&self, job: J, waker: Option<&Waker>) -> Offered<J> {
         let mut waker = waker.cloned(); // user code, like its drop: must not run under the lock
-        let mut inner = self.0.lock();
-        if inner.closed {
-            return Offered::Closed(job);
-        }
-        if inner.shared {
-            return Offered::Shared(job);
-        }
-        if inner.jobs.len() >= inner.capacity {
-            inner.wait_for_room(&mut waker);
-            drop(inner);
-            return Offered::Full(job);
-        }
-        inner.jobs.push_back(job);
-        inner.notice().map_or(Offered::Queued, Offered::Notify)
+        self.0.run(|inner| {
+            if inner.closed {
+                return Offered::Closed(job);
+            }
+            if inner.shared {
+                return Offered::Shared(job);
+            }
+            if inner.jobs.len() >= inner.capacity {
+                inner.wait_for_room(&mut waker);
+                return Offered::Full(job);
+            }
+            inner.jobs.push_back(job);
+            match inner.notice() {
+                Some(worker) => Offered::Notify(worker),
+                None if inner.state.is_some() => Offered::Noticed,
+                None => Offered::Queued,
+            }
+        })
     }
 
     /// Queues a job that was accepted before it could be offered, even if there is no room or the
@@ -207,60 +263,71 @@ impl<T, J> DelegationLock<T, J> {
     /// The job comes back as [`Offered::Shared`] if the state is shared: the caller must run it
     /// where the state is. It comes back as [`Offered::Closed`] if the state has been given away.
     pub fn offer_late(&self, job: J) -> Result<Ended, Offered<J>> {
-        let mut inner = self.0.lock();
-        if inner.shared {
-            return Err(Offered::Shared(job));
-        }
-        if inner.retired {
-            return Err(Offered::Closed(job));
-        }
-        inner.jobs.push_back(job);
-        Ok(match (inner.closed, &inner.state) {
-            (true, Some(_)) => Ended::GoOn,
-            (true, None) => Ended::Nothing, // the thread that holds the state runs the job
-            (false, _) => inner.notice().map_or(Ended::Nothing, Ended::Notify),
+        self.0.run(|inner| {
+            if inner.shared {
+                return Err(Offered::Shared(job));
+            }
+            if inner.retired {
+                return Err(Offered::Closed(job));
+            }
+            inner.jobs.push_back(job);
+            Ok(match (inner.closed, &inner.state) {
+                (true, Some(_)) => Ended::GoOn,
+                (true, None) => Ended::Nothing, // the thread that holds the state runs the job
+                (false, _) => inner.notice().map_or(Ended::Nothing, Ended::Notify),
+            })
         })
     }
 
     /// Gives the notified worker the state and up to `most` jobs, if it owns the shard and no
     /// thread holds the state.
+    #[cfg_attr(sim, track_caller)]
     pub fn begin(&self, worker: usize, most: usize, batch: &mut VecDeque<J>) -> Begun<T> {
-        let mut inner = self.0.lock();
-        inner.noticed = false;
-        if inner.owner != worker {
-            return inner.notice().map_or(Begun::Nothing, Begun::Notify);
-        }
-        let begun = inner.take(most, batch);
-        let waiting = inner.waiting_for_room();
-        drop(inner);
+        let (state, (another, waiting)) = self.0.run_with(None, |inner, taken| {
+            inner.noticed = false;
+            if inner.owner != worker {
+                return (inner.notice(), Vec::new());
+            }
+            *taken = inner.take(most, batch);
+            (None, inner.waiting_for_room())
+        });
         wake_all(waiting);
-        begun.map_or(Begun::Nothing, Begun::Run)
+        match (state, another) {
+            (Some(state), _) => Begun::Run(state),
+            (None, Some(another)) => Begun::Notify(another),
+            (None, None) => Begun::Nothing,
+        }
     }
 
     /// Gives any thread the state and up to `most` jobs, if jobs are queued and the state is free.
+    #[cfg_attr(sim, track_caller)]
     pub fn begin_anyway(&self, most: usize, batch: &mut VecDeque<J>) -> Option<T> {
-        let mut inner = self.0.lock();
-        let begun = inner.take(most, batch);
-        let waiting = inner.waiting_for_room();
-        drop(inner);
+        let (state, waiting) = self.0.run_with(None, |inner, taken| {
+            *taken = inner.take(most, batch);
+            inner.waiting_for_room()
+        });
         wake_all(waiting);
-        begun
+        state
     }
 
     /// Gives back jobs of a batch that were not run, and records that `jobs` others were, of which
     /// `reads` only read. The calling thread holds the state, and so no job is taken meanwhile: the
     /// jobs come first again, in their order, even if there is no room.
     pub fn put_back(&self, batch: &mut VecDeque<J>, jobs: u64, reads: u64) {
-        let mut inner = self.0.lock();
-        while let Some(job) = batch.pop_back() {
-            inner.jobs.push_front(job);
-        }
-        inner.count(jobs, reads);
+        self.0.run(|inner| {
+            while let Some(job) = batch.pop_back() {
+                inner.jobs.push_front(job);
+            }
+            inner.count(jobs, reads);
+        });
     }
 
     /// Gives the state back after `jobs` jobs, of which `reads` only read.
+    #[cfg_attr(sim, track_caller)]
     pub fn end(&self, state: T, jobs: u64, reads: u64) -> Ended {
-        self.0.lock().end(state, jobs, reads)
+        let operation =
+            |inner: &mut Inner<T, J>, state: &mut Option<T>| inner.end(state.take(), jobs, reads);
+        self.0.run_with(Some(state), operation).1
     }
 
     /// Records that the state is shared. The calling thread holds the state and has put it where
@@ -268,77 +335,88 @@ impl<T, J> DelegationLock<T, J> {
     /// must give the state back.
     #[must_use]
     pub fn share(&self) -> bool {
-        let mut inner = self.0.lock();
-        inner.shared = inner.jobs.is_empty() && !inner.closed;
-        inner.shared
+        self.0.run(|inner| {
+            inner.shared = inner.jobs.is_empty() && !inner.closed;
+            inner.shared
+        })
     }
 
     /// Gives back a shared state. The calling thread has taken it from where callers found it.
     pub fn unshare(&self, state: T) {
-        let mut inner = self.0.lock();
-        inner.shared = false;
-        inner.state = Some(state);
+        self.0.run_with(Some(state), |inner, state| {
+            inner.shared = false;
+            inner.state = state.take();
+        });
     }
 
     /// Gives back the state from [`try_begin`](Self::try_begin), after the caller's own job.
     #[inline]
+    #[cfg_attr(sim, track_caller)]
     pub fn end_in_place(&self, state: T, reads: bool) -> Ended {
-        let mut inner = self.0.lock();
-        inner.in_place += 1;
-        inner.end(state, 1, reads.into())
+        let end = |inner: &mut Inner<T, J>, state: &mut Option<T>| {
+            inner.in_place += 1;
+            inner.end(state.take(), 1, reads.into())
+        };
+        let mut state = Some(state);
+        match self.0.try_lock() {
+            Some(mut inner) => end(&mut inner, &mut state),
+            None => self.0.run_with(state, end).1,
+        }
     }
 
     /// Gives the shard to another worker, which runs the queued jobs in their order. Returns
     /// `false` if the lock is closed or the worker owns the shard already.
     pub fn assign(&self, worker: usize) -> bool {
-        let mut inner = self.0.lock();
-        let moves = !inner.closed && inner.owner != worker;
-        if moves {
-            inner.owner = worker;
-            inner.moves += 1;
-        }
-        moves
+        self.0.run(|inner| {
+            let moves = !inner.closed && inner.owner != worker;
+            if moves {
+                inner.owner = worker;
+                inner.moves += 1;
+            }
+            moves
+        })
     }
 
     /// Refuses jobs from now on. The queued jobs must still be run.
     pub fn close(&self) {
-        let mut inner = self.0.lock();
-        inner.closed = true;
-        let waiting = inner.all_waiting();
-        drop(inner);
+        let waiting = self.0.run(|inner| {
+            inner.closed = true;
+            inner.all_waiting()
+        });
         wake_all(waiting);
     }
 
     /// Takes the state out of a closed lock for good, if no job is queued. Late jobs are refused
     /// from then on.
     pub fn retire(&self) -> Retired<T> {
-        let mut inner = self.0.lock();
-        if inner.retired {
-            return Retired::Gone;
+        let (state, (is_gone, is_shared)) = self.0.run_with(None, |inner, taken| {
+            let found = (inner.retired, inner.shared);
+            if found == (false, false) && inner.closed && inner.jobs.is_empty() {
+                *taken = inner.state.take();
+                inner.retired = taken.is_some();
+            }
+            found
+        });
+        match state {
+            Some(state) => Retired::State(state),
+            None if is_gone => Retired::Gone,
+            None if is_shared => Retired::Shared,
+            None => Retired::InUse,
         }
-        if inner.shared {
-            return Retired::Shared;
-        }
-        if !inner.closed || !inner.jobs.is_empty() {
-            return Retired::InUse;
-        }
-        let state = inner.state.take();
-        inner.retired = state.is_some();
-        state.map_or(Retired::InUse, Retired::State)
     }
 
     /// Halves the load, so that old jobs count little.
     pub fn age(&self) {
-        let mut inner = self.0.lock();
-        inner.load /= 2;
-        inner.reads /= 2;
+        self.0.run(|inner| {
+            inner.load /= 2;
+            inner.reads /= 2;
+        });
     }
 
     /// What was counted.
     #[must_use]
     pub fn counts(&self) -> ShardCounts {
-        let inner = self.0.lock();
-        ShardCounts {
+        self.0.run(|inner| ShardCounts {
             owner: inner.owner,
             queued: inner.jobs.len(),
             requests: inner.total,
@@ -346,14 +424,30 @@ impl<T, J> DelegationLock<T, J> {
             moves: inner.moves,
             load: inner.load,
             reads: inner.reads,
-        }
+        })
     }
 }
 
 impl<T, J> Inner<T, J> {
     #[inline]
-    fn end(&mut self, state: T, jobs: u64, reads: u64) -> Ended {
-        self.state = Some(state);
+    fn try_begin(&mut self, only: Option<usize>) -> Tried<T> {
+        let is_mine = only.is_none_or(|worker| worker == self.owner);
+        if !self.jobs.is_empty() || self.closed || self.shared || !is_mine {
+            return Tried::Refused;
+        }
+        match self.state.take() {
+            Some(state) => Tried::Taken(state),
+            None if self.retrying < RETRYING => {
+                self.retrying += 1;
+                Tried::Running(self.owner)
+            }
+            None => Tried::Refused,
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, state: Option<T>, jobs: u64, reads: u64) -> Ended {
+        self.state = state;
         self.count(jobs, reads);
         if self.jobs.is_empty() {
             return Ended::Nothing;
@@ -428,7 +522,7 @@ fn wake_all(wakers: Vec<Waker>) {
     }
 }
 
-impl<T, J> std::fmt::Debug for DelegationLock<T, J> {
+impl<T, J: Send> std::fmt::Debug for DelegationLock<T, J> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.counts().fmt(out)
     }

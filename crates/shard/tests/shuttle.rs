@@ -113,7 +113,7 @@ impl Run {
     fn call(&self, caller: usize, in_place: bool, workers: &[Sender<()>]) {
         for number in 0..JOBS {
             let job = (caller, number);
-            if in_place && let Tried::Taken(mut state) = self.lock.try_begin(|_| true) {
+            if in_place && let Tried::Taken(mut state) = self.lock.try_begin(None) {
                 self.job(&mut state, job);
                 match self.lock.end_in_place(state, false) {
                     Ended::Notify(worker) => self.combine(worker, workers),
@@ -123,14 +123,14 @@ impl Run {
             }
             loop {
                 match self.lock.offer(job, None) {
-                    Offered::Queued if in_place => {
+                    Offered::Noticed if in_place => {
                         let mut batch = VecDeque::new();
                         if let Some(mut state) = self.lock.begin_anyway(1, &mut batch) {
                             batch.drain(..).for_each(|job| self.job(&mut state, job));
                             self.ended(self.lock.end(state, 1, 0), workers);
                         }
                     }
-                    Offered::Queued => {}
+                    Offered::Queued | Offered::Noticed => {}
                     Offered::Notify(worker) if in_place => self.combine(worker, workers),
                     Offered::Notify(worker) => workers[worker].send(()).unwrap(),
                     Offered::Shared(job) => match &mut *self.shared.lock() {
@@ -176,7 +176,7 @@ fn handed_over(in_place: bool, meanwhile: Meanwhile) {
     for round in 0..4 {
         if meanwhile == Meanwhile::Moved {
             run.lock.assign(1 - round % 2);
-        } else if let Tried::Taken(state) = run.lock.try_begin(|_| true) {
+        } else if let Tried::Taken(state) = run.lock.try_begin(None) {
             *run.shared.lock() = Some(state);
             let shared = run.lock.share();
             thread::yield_now();
@@ -245,7 +245,7 @@ fn closing_leaves_nothing_behind() {
         let caller = thread::spawn(move || {
             let mut taken = 0;
             while taken < JOBS
-                && let Tried::Taken(mut state) = other.lock.try_begin(|_| true)
+                && let Tried::Taken(mut state) = other.lock.try_begin(None)
             {
                 other.job(&mut state, (0, taken));
                 other.ended(other.lock.end_in_place(state, false), &senders);
@@ -286,7 +286,7 @@ fn what_comes_late_is_run_although_the_lock_is_closed() {
             });
             let (other, senders) = (Arc::clone(&run), workers.clone());
             let caller = thread::spawn(move || {
-                let Tried::Taken(mut state) = other.lock.try_begin(|_| true) else {
+                let Tried::Taken(mut state) = other.lock.try_begin(None) else {
                     return 0;
                 };
                 other.job(&mut state, (1, 0));

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backoff;
+mod combining_lock;
 #[cfg(not(any(loom, shuttle)))]
 pub mod counting_allocator;
 pub mod epoch;
@@ -17,6 +18,7 @@ mod version_lock;
 mod waiter;
 
 pub use backoff::Backoff;
+pub use combining_lock::{CombiningLock, CombiningLockGuard};
 pub use crossbeam_utils::CachePadded;
 #[cfg(sim)]
 pub use primitives::sim;

@@ -105,16 +105,35 @@ mod spinning {
         #[inline]
         #[cfg_attr(sim, track_caller)]
         pub fn lock_noting(&self) -> (ShortLockGuard<'_, T>, Wait) {
+            match self.lock_noting_unless(|| false) {
+                Some(locked) => locked,
+                None => unreachable!("the thread waits until it has the lock"),
+            }
+        }
+
+        /// As [`lock_noting`](Self::lock_noting), but the thread stops waiting, without the lock,
+        /// when it finds that `leave` holds: then the value is elsewhere, and the threads that wait
+        /// need not take the lock one after the other to see that.
+        #[inline]
+        #[cfg_attr(sim, track_caller)]
+        pub fn lock_noting_unless(
+            &self,
+            leave: impl Fn() -> bool,
+        ) -> Option<(ShortLockGuard<'_, T>, Wait)> {
             match self.try_lock() {
-                Some(guard) => (guard, Wait::None),
-                None => self.wait(thread::yield_now),
+                Some(guard) => Some((guard, Wait::None)),
+                None => self.wait(leave, thread::yield_now),
             }
         }
 
         /// Waits for the lock. `give_way` yields the core.
         #[cold]
         #[cfg_attr(sim, track_caller)]
-        fn wait(&self, mut give_way: impl FnMut()) -> (ShortLockGuard<'_, T>, Wait) {
+        fn wait(
+            &self,
+            leave: impl Fn() -> bool,
+            mut give_way: impl FnMut(),
+        ) -> Option<(ShortLockGuard<'_, T>, Wait)> {
             let mut turns = 0_u32;
             loop {
                 let mut looks = 0;
@@ -129,6 +148,9 @@ mod spinning {
                     if turns == 0 {
                         pauses *= 2;
                     }
+                    if leave() {
+                        return None;
+                    }
                     // Relaxed: only a hint whether the exchange can succeed.
                     if !self.locked.load(Ordering::Relaxed)
                         && let Some(guard) = self.try_lock()
@@ -138,7 +160,7 @@ mod spinning {
                         } else {
                             Wait::Long
                         };
-                        return (guard, wait);
+                        return Some((guard, wait));
                     }
                 }
                 give_way();
@@ -200,14 +222,17 @@ mod spinning {
             let lock = ShortLock::new(());
             let mut held = lock.try_lock();
             let mut turns = 0;
-            let (_guard, wait) = lock.wait(|| {
-                turns += 1;
-                if turns == turn {
-                    held = None;
-                }
-            });
+            let waited = lock.wait(
+                || false,
+                || {
+                    turns += 1;
+                    if turns == turn {
+                        held = None;
+                    }
+                },
+            );
             assert_eq!(turns, turn, "it gave its core away after it had the lock");
-            wait
+            waited.expect("nothing to leave for").1
         }
 
         #[test]
@@ -216,6 +241,16 @@ mod spinning {
             assert_eq!(waited(LONG - 1), Wait::Brief);
             assert_eq!(waited(LONG), Wait::Long);
             assert_eq!(waited(10 * LONG), Wait::Long);
+        }
+
+        #[test]
+        fn a_thread_that_waits_leaves_without_the_lock() {
+            let lock = ShortLock::new(());
+            let held = lock.lock();
+            assert!(lock.lock_noting_unless(|| true).is_none());
+            drop(held);
+            let free = lock.lock_noting_unless(|| true);
+            assert!(free.is_some_and(|(_, wait)| wait.is_none()));
         }
 
         #[test]
@@ -263,6 +298,18 @@ mod model {
             match self.0.try_lock() {
                 Some(guard) => (guard, Wait::None),
                 None => (self.0.lock(), Wait::Brief),
+            }
+        }
+
+        /// As [`lock_noting`](Self::lock_noting), but the thread does not wait if `leave` holds.
+        pub fn lock_noting_unless(
+            &self,
+            leave: impl Fn() -> bool,
+        ) -> Option<(ShortLockGuard<'_, T>, Wait)> {
+            match self.0.try_lock() {
+                Some(guard) => Some((guard, Wait::None)),
+                None if leave() => None,
+                None => Some((self.0.lock(), Wait::Brief)),
             }
         }
     }

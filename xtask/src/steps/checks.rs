@@ -5,6 +5,7 @@ use super::tests::{CHECKED, SIMULATED, targets};
 use crate::flavour::Flavour;
 use crate::tidy as house_rules;
 use crate::workspace::Workspace;
+use std::path::PathBuf;
 
 pub(super) fn fmt(workspace: &Workspace, report: &mut Report) {
     report.run(&plain("fmt", workspace).args(["--all", "--check"]));
@@ -60,7 +61,13 @@ fn plain(subcommand: &str, workspace: &Workspace) -> crate::job::Job {
     Flavour::Plain.cargo(
         subcommand,
         &workspace.root,
-        &workspace.target,
+        &checked(workspace),
         &workspace.host,
     )
+}
+
+/// The build directory of what is only checked, which has nothing in common with what is built to
+/// run, and so need not wait for that.
+pub(super) fn checked(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("check")
 }

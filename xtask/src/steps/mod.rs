@@ -1,16 +1,20 @@
-//! `cargo xtask test`: the steps, in order, and the table of what they did.
+//! `cargo xtask test`: the steps, in two lanes, and the table of what they did.
 
 mod checks;
 mod dist;
 mod fuzz;
+mod lanes;
 mod package;
 mod report;
+mod shipped;
 mod tests;
 
 use crate::table::{Align, Table};
 use crate::tools::Tool;
 use crate::workspace::Workspace;
+use lanes::{Done, Lane};
 use report::{Outcome, Report, thousands};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Which steps to run.
@@ -38,20 +42,22 @@ struct Step {
     tools: &'static [Tool],
     /// Whether it is run only if it is named, or in a deep run.
     is_deep: bool,
+    lane: Lane,
     run: fn(&Workspace, &mut Report),
 }
 
 /// The step that provides the tools of the others; it comes first.
 const TOOLS: &str = "tools";
 
-/// Every step after the one that provides the tools, in order: what is quick and what fails
-/// most often come first.
-const STEPS: [Step; 16] = [
+/// Every step after the one that provides the tools, in the order of each lane: what is quick and
+/// what fails most often come first.
+const STEPS: [Step; 17] = [
     Step {
         name: "fmt",
         about: "formatting, as rustfmt has it",
         tools: &[Tool::Rustfmt],
         is_deep: false,
+        lane: Lane::Checks,
         run: checks::fmt,
     },
     Step {
@@ -59,6 +65,7 @@ const STEPS: [Step; 16] = [
         about: "the house rules",
         tools: &[],
         is_deep: false,
+        lane: Lane::Checks,
         run: checks::tidy,
     },
     Step {
@@ -66,6 +73,7 @@ const STEPS: [Step; 16] = [
         about: "lints without a warning, in the plain build and in the models'",
         tools: &[Tool::Clippy],
         is_deep: false,
+        lane: Lane::Checks,
         run: checks::clippy,
     },
     Step {
@@ -73,6 +81,7 @@ const STEPS: [Step; 16] = [
         about: "documentation without a warning",
         tools: &[],
         is_deep: false,
+        lane: Lane::Checks,
         run: checks::doc,
     },
     Step {
@@ -80,6 +89,7 @@ const STEPS: [Step; 16] = [
         about: "every crate packaged, and the library and the command built from the packages alone",
         tools: &[],
         is_deep: false,
+        lane: Lane::Checks,
         run: package::package,
     },
     Step {
@@ -87,6 +97,7 @@ const STEPS: [Step; 16] = [
         about: "unit tests of every crate",
         tools: &[],
         is_deep: false,
+        lane: Lane::Tests,
         run: tests::unit,
     },
     Step {
@@ -94,6 +105,7 @@ const STEPS: [Step; 16] = [
         about: "examples in the documentation",
         tools: &[],
         is_deep: false,
+        lane: Lane::Tests,
         run: tests::doctest,
     },
     Step {
@@ -101,6 +113,7 @@ const STEPS: [Step; 16] = [
         about: "the crates from outside: properties against models, the stress tests at full speed, keys that lie, a real Erlang",
         tools: &[Tool::Erlang, Tool::Chromium],
         is_deep: false,
+        lane: Lane::Tests,
         run: tests::integration,
     },
     Step {
@@ -108,6 +121,7 @@ const STEPS: [Step; 16] = [
         about: "every interleaving of small models",
         tools: &[],
         is_deep: false,
+        lane: Lane::Checks,
         run: tests::loom,
     },
     Step {
@@ -115,6 +129,7 @@ const STEPS: [Step; 16] = [
         about: "random schedules of larger tests",
         tools: &[],
         is_deep: false,
+        lane: Lane::Checks,
         run: tests::shuttle,
     },
     Step {
@@ -122,13 +137,23 @@ const STEPS: [Step; 16] = [
         about: "the simulator of many cores: the same bytes twice, time that adds up, known curves",
         tools: &[],
         is_deep: false,
+        lane: Lane::Checks,
         run: tests::sim,
+    },
+    Step {
+        name: "shipped",
+        about: "the machine code of a lookup, which is the same with the simulator and without it",
+        tools: &[],
+        is_deep: true,
+        lane: Lane::Tests,
+        run: shipped::shipped,
     },
     Step {
         name: "tsan",
         about: "the stress tests under ThreadSanitizer",
         tools: &[Tool::Nightly],
         is_deep: false,
+        lane: Lane::Checks,
         run: tests::tsan,
     },
     Step {
@@ -136,6 +161,7 @@ const STEPS: [Step; 16] = [
         about: "the stress tests and the hostile keys and values under AddressSanitizer, leaks included",
         tools: &[Tool::Nightly],
         is_deep: false,
+        lane: Lane::Checks,
         run: tests::asan,
     },
     Step {
@@ -143,6 +169,7 @@ const STEPS: [Step; 16] = [
         about: "what must hold for any input, with inputs that libFuzzer makes: ten minutes a target in a deep run, a few seconds if it is named",
         tools: &[Tool::Nightly, Tool::Cpp],
         is_deep: true,
+        lane: Lane::Checks,
         run: fuzz::fuzz,
     },
     Step {
@@ -160,6 +187,7 @@ const STEPS: [Step; 16] = [
             Tool::Nats,
         ],
         is_deep: false,
+        lane: Lane::Tests,
         run: tests::e2e,
     },
     Step {
@@ -167,6 +195,7 @@ const STEPS: [Step; 16] = [
         about: "what is shipped: two runs with the same bytes, the package in a Debian of its own, the image, the unit, the manual, the alert rules",
         tools: &[Tool::Packaging],
         is_deep: false,
+        lane: Lane::Tests,
         run: dist::dist,
     },
 ];
@@ -180,34 +209,41 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArgs) -> Result<bool, 
     let chosen = choose(&arguments.only, arguments.deep)?;
     let tools = tools_of(&chosen);
     let total = chosen.len() + usize::from(!tools.is_empty());
-    let mut done: Vec<(&str, Report, Duration)> = Vec::new();
-    let mut go = |name: &'static str, about: &str, run: &dyn Fn(&mut Report)| {
-        println!("[{}/{total}] {name}: {about}", done.len() + 1);
+    let started = AtomicUsize::new(0);
+    let one = |name: &'static str, about: &str, run: &dyn Fn(&mut Report)| {
+        let number = started.fetch_add(1, Ordering::Relaxed) + 1;
+        println!("[{number}/{total}] {name}: {about}");
         let begun = Instant::now();
-        let mut report = Report::default();
+        let mut report = Report::of(name);
         run(&mut report);
         let took = begun.elapsed();
-        conclude(workspace, name, &report, took);
-        let proceed = report.outcome() == Outcome::Passed || arguments.keep_going;
-        done.push((name, report, took));
-        proceed
+        conclude(workspace, &report, took);
+        Done { report, took }
     };
 
-    let mut proceed = tools.is_empty()
-        || go(
-            TOOLS,
-            "what the steps need besides the compiler",
-            &|report| {
-                provide(workspace, &tools, report);
-            },
-        );
-    for step in &chosen {
-        proceed = proceed
-            && go(step.name, step.about, &|report| {
-                (step.run)(workspace, report)
-            });
+    let begun = Instant::now();
+    let mut done = Vec::new();
+    if !tools.is_empty() {
+        let about = "what the steps need besides the compiler";
+        done.push(one(TOOLS, about, &|report| {
+            provide(workspace, &tools, report);
+        }));
     }
-    Ok(summarize(&done, total - done.len()))
+    let failed = |done: &Done| done.report.outcome() == Outcome::Failed;
+    if arguments.keep_going || !done.iter().any(failed) {
+        let step = |step: &&Step| {
+            one(step.name, step.about, &|report| {
+                (step.run)(workspace, report);
+            })
+        };
+        done.extend(lanes::run(
+            &chosen,
+            |step| step.lane,
+            |done| arguments.keep_going || !failed(done),
+            step,
+        ));
+    }
+    Ok(summarize(&done, total - done.len(), begun.elapsed()))
 }
 
 fn list() {
@@ -257,7 +293,8 @@ fn provide(workspace: &Workspace, tools: &[Tool], report: &mut Report) {
 }
 
 /// Says how a step ended, with all that it printed if it failed, and keeps that in a file.
-fn conclude(workspace: &Workspace, name: &str, report: &Report, took: Duration) {
+fn conclude(workspace: &Workspace, report: &Report, took: Duration) {
+    let name = report.step;
     let logs = workspace.target.join("xtask");
     let log = logs.join(format!("{name}.log"));
     let kept = std::fs::create_dir_all(&logs).and_then(|()| std::fs::write(&log, &report.output));
@@ -271,7 +308,7 @@ fn conclude(workspace: &Workspace, name: &str, report: &Report, took: Duration) 
         }
     }
     println!(
-        "    {} in {:.1} s{}",
+        "    {name}: {} in {:.1} s{}",
         report.outcome(),
         took.as_secs_f64(),
         report.detail()
@@ -279,7 +316,7 @@ fn conclude(workspace: &Workspace, name: &str, report: &Report, took: Duration) 
 }
 
 /// Prints the table and the closing line.
-fn summarize(done: &[(&str, Report, Duration)], not_run: usize) -> bool {
+fn summarize(done: &[Done], not_run: usize, took: Duration) -> bool {
     let mut table = Table::new([
         ("step", Align::Left),
         ("result", Align::Left),
@@ -290,13 +327,13 @@ fn summarize(done: &[(&str, Report, Duration)], not_run: usize) -> bool {
         ("explored", Align::Left),
     ]);
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for (name, report, took) in done {
+    for Done { report, took } in done {
         let counts = [report.passed, report.failures(), report.skipped];
         passed += counts[0];
         failed += counts[1];
         skipped += counts[2];
         let mut row = vec![
-            (*name).to_owned(),
+            report.step.to_owned(),
             report.outcome().to_string(),
             format!("{:.1} s", took.as_secs_f64()),
         ];
@@ -310,7 +347,6 @@ fn summarize(done: &[(&str, Report, Duration)], not_run: usize) -> bool {
         row.push(report.explored.clone());
         table.row(row);
     }
-    let took: Duration = done.iter().map(|(_, _, took)| *took).sum();
     println!(
         "\n{table}\nin {} min {} s",
         took.as_secs() / 60,

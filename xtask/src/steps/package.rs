@@ -1,6 +1,7 @@
 //! The step that packages every crate as it is published, and builds the library and the command
 //! from the packages alone: what lies outside of them is missing then.
 
+use super::checks::checked;
 use super::report::Report;
 use crate::flavour::Flavour;
 use crate::job::Job;
@@ -63,7 +64,7 @@ pub(super) fn package(workspace: &Workspace, report: &mut Report) {
         }
     }
     for built in BUILT {
-        let job = Flavour::Plain.cargo("check", &tree, &workspace.target, &workspace.host);
+        let job = Flavour::Plain.cargo("check", &tree, &checked(workspace), &workspace.host);
         report.run(&job.args(built.iter().copied()));
     }
 }

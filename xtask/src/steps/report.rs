@@ -5,6 +5,8 @@ use crate::job::{Ended, Job};
 /// What a step did, gathered while it runs.
 #[derive(Default)]
 pub(crate) struct Report {
+    /// The step's name.
+    pub(crate) step: &'static str,
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
@@ -23,6 +25,13 @@ pub(crate) enum Outcome {
 }
 
 impl Report {
+    pub(crate) fn of(step: &'static str) -> Self {
+        Self {
+            step,
+            ..Self::default()
+        }
+    }
+
     /// Adds a reason why the step fails.
     pub(crate) fn problem(&mut self, problem: impl Into<String>) {
         self.problems.push(problem.into());
@@ -49,7 +58,7 @@ impl Report {
     /// Runs a command, keeps what it prints, and makes its failure the step's.
     pub(crate) fn run(&mut self, job: &Job) -> Option<Ended> {
         self.output += &format!("$ {}\n", job.told());
-        match job.run() {
+        match job.run_for(self.step) {
             Ok(ended) => {
                 self.output += &ended.output;
                 if !ended.ending.success() {

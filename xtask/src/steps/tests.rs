@@ -22,24 +22,32 @@ pub(super) const SIMULATED: [&str; 2] = ["tremula-sync", "tremula-lab"];
 
 /// Integration tests over many engines and types of keys that take minutes to optimise, and less
 /// than that to run as they are: they are built as [`unoptimised`] has it.
-const QUICK: [&str; 26] = [
+const QUICK: [&str; 37] = [
     "adaptation",
     "allocations",
     "art",
     "aspen",
+    "asynchronous",
     "both_ends",
     "bw_multi_map",
+    "bw_tree",
     "bw_tree_lies",
     "churn",
     "closures_that_call",
     "container_panics",
+    "containers",
+    "conversions",
     "derived_keys",
     "dishonest_bytes",
     "dishonest_heads",
     "documents",
     "drops_that_call",
+    "effects",
+    "files",
     "forms",
+    "functions",
     "held_snapshot",
+    "key_intervals",
     "keys",
     "lfca_tree",
     "like_btree_map",
@@ -48,7 +56,10 @@ const QUICK: [&str; 26] = [
     "masstree",
     "reclamation",
     "serde",
+    "shards",
+    "skip_list",
     "steps",
+    "tables",
 ];
 
 /// Each kind of hostile code against each engine and container.
@@ -144,7 +155,7 @@ fn steps_of(test: &str) -> &'static [&'static str] {
 /// Runs the unit tests. They compile every crate without the features that no test needs, and so
 /// show what the compiler has to say about that.
 pub(super) fn unit(workspace: &Workspace, report: &mut Report) {
-    let job = unoptimised(cargo_test(Flavour::Plain, workspace));
+    let job = unoptimised(workspace, cargo_test(Flavour::Plain, workspace));
     let binaries = run(&job.args(["--workspace", "--lib", "--bins"]), report);
     some_test(&binaries, report);
     for warning in output::warned(&report.output) {
@@ -156,15 +167,19 @@ pub(super) fn doctest(workspace: &Workspace, report: &mut Report) {
     // A test of `tremula` compares the examples of the crate of macros with code that it runs:
     // with `--doc`, cargo overlooks that its manifest says so.
     let crates = ["--workspace", "--exclude", "tremula-derive", "--doc"];
-    let job = unoptimised(cargo_test(Flavour::Plain, workspace)).args(crates);
+    let job = unoptimised(workspace, cargo_test(Flavour::Plain, workspace)).args(crates);
     let binaries = run(&job, report);
     some_test(&binaries, report);
 }
 
 /// Has this workspace's crates compiled without optimisation, where that takes longer than what it
-/// saves. Their dependencies are compiled once, with it (`profile.test.package."*"`).
-fn unoptimised(job: Job) -> Job {
-    job.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+/// saves. Their dependencies are compiled once, with it.
+fn unoptimised(workspace: &Workspace, job: Job) -> Job {
+    let packages = workspace.packages.iter();
+    job.args(packages.flat_map(|package| {
+        let setting = format!("profile.test.package.{}.opt-level=0", package.name);
+        ["--config".to_owned(), setting]
+    }))
 }
 
 pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
@@ -176,7 +191,7 @@ pub(super) fn integration(workspace: &Workspace, report: &mut Report) {
         .partition(|(_, test)| QUICK.contains(test));
     let job = || cargo_test(Flavour::Plain, workspace);
     for (targets, job) in [
-        (Targets(quick), unoptimised(job())),
+        (Targets(quick), unoptimised(workspace, job())),
         (Targets(others), job()),
     ] {
         run_all(&targets, targets.select_by_name(job), report);

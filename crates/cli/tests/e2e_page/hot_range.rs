@@ -1,5 +1,6 @@
 //! A load on a few keys of many, and where the map shows it.
 
+use crate::columns;
 use crate::support::http::{WithPage, get, with_page};
 use crate::support::resp::{Connection, encode};
 use crate::support::{PATIENCE, eventually};
@@ -33,33 +34,8 @@ fn write_hot(mut client: Connection, seed: u32, stops: &AtomicBool) {
 
 /// The sums of a layer: of buckets that have hot keys, and of all.
 fn sums(columns: &[Value], layer: &str) -> (u64, u64) {
-    let (mut hot, mut all) = (0, 0);
-    let mut bounds: Vec<String> = Vec::new();
-    let (first, last) = (key(HOT.start), key(HOT.end));
-    for column in columns {
-        if let Some(new) = column["bounds"].as_array() {
-            bounds = new
-                .iter()
-                .map(|low| low.as_str().unwrap_or("").to_owned())
-                .collect();
-        }
-        for (at, count) in column[layer]
-            .as_array()
-            .expect("a layer")
-            .iter()
-            .enumerate()
-        {
-            let count = count.as_u64().expect("a count");
-            let above = bounds.get(at + 1).is_some_and(|high| *high <= first);
-            all += count;
-            hot += if above || bounds[at] >= last {
-                0
-            } else {
-                count
-            };
-        }
-    }
-    (hot, all)
+    let hot = key(HOT.start)..key(HOT.end);
+    columns::sums(columns, layer, &hot, str::to_owned)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The page and the metrics of a server: what each visitor gets, and whether it is true.
 
+mod columns;
 mod forms;
 mod hot_range;
 mod metrics;

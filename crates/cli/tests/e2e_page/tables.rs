@@ -1,5 +1,6 @@
 //! Tables as maps of the page: a load on a few keys of one, and who may see them.
 
+use crate::columns::sums;
 use crate::support::ets::{ask, check};
 use crate::support::eventually;
 use crate::support::http::{WithPage, get, post, request, with_page};
@@ -24,29 +25,6 @@ fn table(maps: &Value) -> Option<&Value> {
 fn number(bound: &str) -> u32 {
     let digits = bound.trim_start_matches("{user,").trim_end_matches('}');
     digits.parse().unwrap_or(0)
-}
-
-/// The acquisitions of buckets that have hot keys, and of all.
-fn acquisitions(columns: &[Value]) -> (u64, u64) {
-    let (mut hot, mut all) = (0, 0);
-    let mut bounds = Vec::new();
-    for column in columns {
-        if let Some(new) = column["bounds"].as_array() {
-            let new = new.iter().filter_map(Value::as_str);
-            bounds = new.map(number).collect();
-        }
-        let counts = column["acquisitions"].as_array().expect("a layer");
-        for (at, count) in counts.iter().filter_map(Value::as_u64).enumerate() {
-            let ends_below = bounds.get(at + 1).is_some_and(|end| *end <= HOT.start);
-            all += count;
-            hot += if ends_below || bounds[at] >= HOT.end {
-                0
-            } else {
-                count
-            };
-        }
-    }
-    (hot, all)
 }
 
 #[test]
@@ -128,7 +106,7 @@ fn the_map_of_a_table_shows_the_hot_range_where_it_is() {
     if columns[0]["bounds"].is_null() {
         columns[0]["bounds"] = with_bounds[0]["bounds"].clone();
     }
-    let (hot, all) = acquisitions(&columns);
+    let (hot, all) = sums(&columns, "acquisitions", &HOT, number);
     assert!(hot * 10 >= all * 9, "{hot} of {all} are in the hot range");
     // The keys of a bucket, from a bound on, in the order of terms.
     let tree = get(page, &format!("/api/map/{id}/tree")).json();

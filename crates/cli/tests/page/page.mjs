@@ -489,7 +489,18 @@ async function embedded() {
       return all > 1000 && inside > all / 2 ? { inside, all } : null;
     };
     console.log(`embedded: ${JSON.stringify(await until(page, "most acquisitions at the hot keys", hottest, [Number(hot.low), Number(hot.high)]))}`);
+    const shown = await page.evaluate(() => [...document.querySelectorAll(".figures dd")].filter((figure) => figure.checkVisibility()).map(({ id }) => id));
+    assert.deepEqual(shown, ["keys", "memory"], "figures of what the program has not");
     await shoot(page, `embedded-${size.width}`);
+    await page.goto(`${base}#charts`);
+    const drawn = () => {
+      const charts = [...document.querySelectorAll(".chart")].filter((chart) => chart.checkVisibility());
+      return charts.length > 0 && charts.every((chart) => chart.querySelector("canvas") !== null) ? charts.map((chart) => [chart.dataset.chart, chart.querySelector(".latest").textContent]) : null;
+    };
+    const charts = Object.fromEntries(await until(page, "a line in each chart", drawn));
+    assert.deepEqual(Object.keys(charts), ["memory", "keys"], "charts of what the program has not");
+    assert.match(charts.memory, /^used [1-9].*keys and values [1-9]/, "memory of the process and of its maps");
+    await shoot(page, `embedded-charts-${size.width}`);
     await page.goto(`${base}#tree`);
     await until(page, "leaves", () => Number(document.querySelector(".tree canvas").dataset.leaves) > 1);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);

@@ -55,7 +55,7 @@ impl<S: Spec> Tree<S> {
             for_each(&mut lanes, |lane| lane.go_down(self));
         }
         for_each(&mut lanes, |lane| lane.enter());
-        if !S::HEAD_IS_KEY {
+        if !S::HEAD_IS_KEY && !S::is_text() {
             for_each(&mut lanes, |lane| {
                 let Aim { head, segment } = lane.aim;
                 let at = lane.node.heads().below_in(segment, head);
@@ -98,6 +98,10 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
             self.version = self.node.lock().read()?;
             parent.lock().validate(version)?;
         }
+        if S::is_text() && self.node.level() == 0 {
+            // All of it has been asked for.
+            return Ok(());
+        }
         self.aim = self.node.aim(&self.probe);
         self.node.heads().prefetch(self.aim.segment);
         self.node.prefetch_slots(self.aim.segment);
@@ -113,7 +117,7 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
         let position = Position::At(self.probe);
         let index = position.child(inner, inner.still(self.version))?;
         let child = tree.child(inner, self.version, index)?;
-        child.prefetch();
+        child.prefetch_below(inner.level());
         self.parent = Some((self.node, self.version));
         self.node = child;
         Ok(())

@@ -60,7 +60,7 @@ impl<S: Spec> Tree<S> {
             }
         };
         if leaf.count() > 0 {
-            return Ok(self.pop_from(leaf, lock, direction, note));
+            return Ok(self.pop_from(leaf, lock, direction, note, guard));
         }
         let alone = match direction {
             Direction::Ascending => leaf.next().is_none(),
@@ -102,7 +102,7 @@ impl<S: Spec> Tree<S> {
             lock.unchanged();
             return Err(restart);
         }
-        Ok(self.pop_from(leaf, lock, direction, note))
+        Ok(self.pop_from(leaf, lock, direction, note, guard))
     }
 
     /// Removes a range: locks all of its leaves, removes the entries, and only then unlocks.
@@ -136,7 +136,7 @@ impl<S: Spec> Tree<S> {
         let mut underfull = Vec::new();
         let now = self.snapshots.now();
         for span in spans.iter().filter(|span| !span.indices.is_empty()) {
-            self.settle(span.leaf, now);
+            self.settle(span.leaf, now, guard);
         }
         for span in &spans {
             if span.indices.is_empty() {
@@ -145,12 +145,15 @@ impl<S: Spec> Tree<S> {
             removed += span.indices.len();
             let key = span.leaf.key(span.indices.start);
             if !S::HEAD_IS_KEY || !PackedValue::<S>::is_word() {
-                let entries = span.indices.clone().map(|at| span.leaf.entry(at));
+                // SAFETY: the entries are in a leaf that this thread has locked.
+                let entries =
+                    (span.indices.clone()).map(|at| unsafe { span.leaf.entry(at).loose() });
                 // SAFETY: the entries are unlinked below, while this thread holds the lock. They
                 // are freed when every thread that could have come to them before has unpinned.
                 unsafe { guard.defer_each(entries, |entry| entry.free()) };
             }
-            span.leaf.remove_run(span.indices.start, span.indices.end);
+            span.leaf
+                .remove_run(span.indices.start, span.indices.end, guard);
             if span.leaf.is_underfull() {
                 underfull.push(key);
             }
@@ -175,15 +178,18 @@ impl<S: Spec> Tree<S> {
         lock: VersionGuard<'_>,
         direction: Direction,
         note: &mut impl FnMut(&Entry<S>),
+        guard: &Guard<'_>,
     ) -> Popped<S> {
         let at = match direction {
             Direction::Ascending => 0,
             Direction::Descending => leaf.count() - 1,
         };
-        self.settle_now(leaf);
         let entry = leaf.entry(at);
+        let about = |key: SearchKey<'_, S>| self.note_now(leaf, &key, Ok(at), guard);
+        // SAFETY: the key is in a leaf that this thread has locked.
+        unsafe { entry.key.search(about) };
         note(&entry);
-        leaf.remove(at);
+        leaf.remove(at, guard);
         let has_neighbours = leaf.next().is_some() || leaf.prev().is_some();
         let underfull = leaf.is_underfull() && has_neighbours;
         drop(lock);

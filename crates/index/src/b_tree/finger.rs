@@ -91,6 +91,9 @@ impl<S: Spec> LeafRef<'_, S> {
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<Option<usize>, Restart> {
+        if S::is_text() {
+            return Ok(self.find(probe, sound)?.ok());
+        }
         let head = self.head_of_probe(probe);
         if index >= self.count() || self.heads().load(index) != head {
             return Ok(None);
@@ -98,7 +101,7 @@ impl<S: Spec> LeafRef<'_, S> {
         if S::Head::is_only_of_one(head) {
             return Ok(Some(index));
         }
-        let key = self.key(index);
+        let key = self.node().key(index);
         sound()?;
         // SAFETY: `sound` says that no thread changed the node while the key was read. So it is the
         // key of an entry that was linked after this thread was pinned.

@@ -19,12 +19,17 @@ use super::layout::Plan;
 use super::node::{InnerRef, Kind, LeafRef, NodeRef};
 use super::tree::Tree;
 use crate::key::KeyHead;
-use crate::kit::{CHANGES_ARE_CHECKED, STRIDE, Spec, StoredKey};
+use crate::kit::{CHANGES_ARE_CHECKED, STRIDE, SearchKey, Spec, StoredKey};
 use tremula_sync::atomic::Ordering;
 use tremula_sync::{VersionGuard, VersionLock};
 
 fn is_held(lock: &VersionLock) -> bool {
     !lock.is_obsolete() && lock.try_lock().map(VersionGuard::unchanged).is_err()
+}
+
+/// Whether a node is a leaf of text, which has invariants of its own.
+fn is_text<S: Spec>(node: NodeRef<'_, S>) -> bool {
+    S::is_text() && node.level() == 0
 }
 
 /// Invariant 2, of a node at rest.
@@ -34,12 +39,19 @@ fn keys_are_between_separators<S: Spec>(
     high: Option<StoredKey<S>>,
 ) {
     // SAFETY: the keys of a tree at rest, and of its inner nodes, live as long as the tree.
-    let is_inside = |key: StoredKey<S>| unsafe {
-        low.is_none_or(|low| low.compare(key).is_le())
+    let is_inside = |key: SearchKey<'_, S>| unsafe {
+        low.is_none_or(|low| key.compare(low).is_ge())
             && high.is_none_or(|high| key.compare(high).is_lt())
     };
+    // SAFETY: as for `is_inside`.
+    let key_is_inside = |at| unsafe {
+        match node.kind() {
+            Kind::Leaf(leaf) => leaf.key(at).search(is_inside),
+            Kind::Inner(inner) => inner.key(at).search(is_inside),
+        }
+    };
     assert!(
-        (0..node.count()).all(|at| is_inside(node.key(at))),
+        (0..node.count()).all(key_is_inside),
         "invariant 2 of OlcBTree: a key is in the wrong child"
     );
 }
@@ -54,6 +66,9 @@ fn child_is_one_level_below<S: Spec>(inner: InnerRef<'_, S>, child: NodeRef<'_, 
 
 /// Invariant 3, as far as it speaks of unused heads and of hints.
 fn hints_equal_their_heads<S: Spec>(node: NodeRef<'_, S>) {
+    if is_text(node) {
+        return;
+    }
     let capacity = const { Plan::of::<S>().capacity };
     let (count, heads) = (node.count(), node.heads());
     assert!(
@@ -72,6 +87,9 @@ fn hints_equal_their_heads<S: Spec>(node: NodeRef<'_, S>) {
 
 /// Invariant 3, as far as it speaks of order, of a node at rest.
 fn keys_ascend<S: Spec>(node: NodeRef<'_, S>) {
+    if is_text(node) {
+        return;
+    }
     let keys: Vec<_> = (0..node.count()).map(|at| node.key(at)).collect();
     // SAFETY: the keys of a tree at rest live as long as the tree.
     let ascend = unsafe {
@@ -87,6 +105,10 @@ fn keys_ascend<S: Spec>(node: NodeRef<'_, S>) {
 
 /// Invariant 1 of `node::window`, of a node that the caller has locked, or that is at rest.
 fn windows_show_keys<S: Spec>(node: NodeRef<'_, S>) {
+    if let (true, Kind::Leaf(leaf)) = (is_text(node), node.kind()) {
+        // SAFETY: the caller has locked the leaf, or it is at rest.
+        return unsafe { leaf.text().check(leaf.count()) };
+    }
     assert!(
         node.windows_show_keys(),
         "invariant 1 of the windows of OlcBTree: a head does not show its key behind the prefix"

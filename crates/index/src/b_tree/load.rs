@@ -1,11 +1,12 @@
 //! Building a tree from sorted entries, bottom up.
 
 use super::layout::Plan;
-use super::node::{Entry, InnerRef, LeafRef, NodeRef};
-use super::tree::{Tree, free_subtree};
+use super::node::{InnerRef, Kind, LeafRef, NodeRef};
+use super::text::Heap;
+use super::tree::{Tree, blocks_of, free_subtree};
 use crate::bulk::{Ascending, NotSorted};
 use crate::key::KeyHead;
-use crate::kit::{PackedValue, Spec, StoredKey};
+use crate::kit::{PackedValue, Retire, SearchKey, Spec, StoredKey};
 use std::ptr::NonNull;
 use tremula_sync::atomic::Ordering;
 
@@ -33,6 +34,15 @@ impl<S: Spec> Drop for Row<S> {
     }
 }
 
+/// Stands for a guard where no other thread has the nodes yet.
+struct Unshared;
+
+impl Retire for Unshared {
+    unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, work: F) {
+        work();
+    }
+}
+
 /// How many entries, or children, each node gets.
 fn filled(capacity: usize, percent: usize) -> usize {
     (capacity * percent.min(100) / 100).max(2)
@@ -44,7 +54,9 @@ impl<S: Spec> Tree<S> {
         entries: impl Iterator<Item = (S::Key, S::Value)>,
         percent: usize,
     ) -> Result<Self, NotSorted> {
-        let (mut row, length) = leaves_of::<S>(entries, percent)?;
+        let blocks = blocks_of::<S>();
+        let heap = Heap::of(blocks.as_deref());
+        let (mut row, length) = leaves_of::<S>(entries, percent, heap)?;
         let leaves = row.0.len();
         let mut inner_nodes = 0;
         while row.0.len() > 1 {
@@ -53,7 +65,7 @@ impl<S: Spec> Tree<S> {
         }
         let tree = match row.0.pop() {
             None => Self::new(),
-            Some(root) => Self::with_root(root.node),
+            Some(root) => Self::with_root(root.node, blocks),
         };
         tree.len.add(length as isize);
         let counters = &tree.counters;
@@ -71,6 +83,7 @@ impl<S: Spec> Tree<S> {
 fn leaves_of<S: Spec>(
     entries: impl Iterator<Item = (S::Key, S::Value)>,
     percent: usize,
+    heap: Heap,
 ) -> Result<(Row<S>, usize), NotSorted> {
     let mut row = Row::<S>(Vec::new());
     let mut length = 0;
@@ -80,11 +93,15 @@ fn leaves_of<S: Spec>(
         let (key, value) = entry?;
         let head = S::Head::head(&key);
         let (leaf, count) = match last {
-            Some((leaf, count)) if count < full => (leaf, count),
+            Some((leaf, count))
+                if count < full && leaf.has_room(&SearchKey::with_head(&key, head)) =>
+            {
+                (leaf, count)
+            }
             _ => {
                 // Copied before the leaf is made, because the clone may panic.
                 let low = last.map(|_| StoredKey::new(key.clone(), head));
-                let leaf = LeafRef::new();
+                let leaf = LeafRef::new(heap);
                 if let Some((left, _)) = last {
                     left.set_next(NonNull::new(leaf.as_ptr()));
                     leaf.set_prev(left);
@@ -96,20 +113,15 @@ fn leaves_of<S: Spec>(
                 (leaf, 0)
             }
         };
-        leaf.store_entry(
-            count,
-            Entry {
-                key: StoredKey::new(key, head),
-                value: PackedValue::new(value),
-            },
-        );
         // Counted each time, because the input may panic: then the entries counted are freed.
-        leaf.node().set_count(count + 1);
+        leaf.append(key, head, PackedValue::new(value), &Unshared);
         last = Some((leaf, count + 1));
         length += 1;
     }
     for built in &row.0 {
-        built.node.seal(built.node.count());
+        if let Kind::Leaf(leaf) = built.node.kind() {
+            leaf.end_filling();
+        }
     }
     Ok((row, length))
 }

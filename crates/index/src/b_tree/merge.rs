@@ -143,13 +143,14 @@ impl<S: Spec> Tree<S> {
         match (left.kind(), right.kind()) {
             (Kind::Leaf(left), Kind::Leaf(right)) => {
                 let now = self.snapshots.now();
-                self.settle(left, now);
-                self.settle(right, now);
-                if !fits(left.count() + right.count(), left.node()) {
+                self.settle(left, now, guard);
+                self.settle(right, now, guard);
+                let fit = fits(left.count() + right.count(), left.node());
+                if !fit || left.take_over(right, guard).is_err() {
                     self.share_leaves(&pair, left, right, guard);
                     return Ok(Mended::Enough);
                 }
-                merge_leaves(left, right);
+                unlink_leaf(left, right);
                 discount(&self.counters.leaves);
             }
             (Kind::Inner(left), Kind::Inner(right)) => {
@@ -179,7 +180,7 @@ impl<S: Spec> Tree<S> {
         Ok(Mended::Merged)
     }
 
-    /// Gives both leaves the same number of entries.
+    /// Gives both leaves the same number of entries, unless the longer ones do not fit into one.
     fn share_leaves(
         &self,
         pair: &Pair<'_, S>,
@@ -194,22 +195,16 @@ impl<S: Spec> Tree<S> {
         // SAFETY: this thread has locked both leaves.
         let separator = unsafe {
             if half < lefts {
-                left.key(half).duplicate()
+                left.key(half).to_separator()
             } else {
-                right.key(half - lefts).duplicate()
+                right.key(half - lefts).to_separator()
             }
         };
-        if half < lefts {
-            let moved = lefts - half;
-            right.make_way(moved);
-            left.copy_run(half, lefts, right, 0);
-            right.node().seal(rights + moved);
-        } else {
-            let moved = half - lefts;
-            right.copy_run(0, moved, left, lefts);
-            right.remove_run(0, moved);
+        if left.share(right, half, guard).is_err() {
+            // SAFETY: it is in no node.
+            unsafe { separator.free() };
+            return;
         }
-        left.node().seal(half);
         left.node().moved();
         right.node().moved();
         let old = pair.inner.key(pair.at);
@@ -255,11 +250,8 @@ fn fits<S: Spec>(keys: usize, node: NodeRef<'_, S>) -> bool {
     keys <= node.capacity() - node.capacity() / 8
 }
 
-/// Moves all entries of a leaf to its left neighbour, and unlinks it from its neighbours.
-fn merge_leaves<S: Spec>(left: LeafRef<'_, S>, right: LeafRef<'_, S>) {
-    let (lefts, rights) = (left.count(), right.count());
-    right.copy_run(0, rights, left, lefts);
-    left.node().seal(lefts + rights);
+/// Unlinks a leaf, all entries of which are in its left neighbour now, from its neighbours.
+fn unlink_leaf<S: Spec>(left: LeafRef<'_, S>, right: LeafRef<'_, S>) {
     left.node().moved();
     let next = right.next();
     left.set_next(next);

@@ -16,6 +16,9 @@
 //! written again. So all that a thread reads optimistically is atomic, or immutable and kept by the
 //! collector.
 //!
+//! Where the heads say so ([`KeyHead::read_back`]), leaves of strings have another form (`text`):
+//! they hold the bytes of the keys, and make keys of them.
+//!
 //! A descent notes the version of a node, chooses the child, notes the version of the child, and
 //! then validates the version of the node. At the moment of that validation the child was
 //! responsible for the key. A read validates the leaf at the end; a write turns the version that
@@ -53,7 +56,8 @@
 //!     So a thread that holds leaves may wait for an inner node: a step does, to find the leaf of a
 //!     key. It never reads the lock of a leaf that it may hold, because it would wait for itself:
 //!     it compares addresses, from the root on, which may be that leaf.
-//! 12. A thread that changes the entries of a leaf settles it before that (`snapshots`).
+//! 12. Before a thread changes the entries of a leaf, it notes what they are for snapshots, or
+//!     settles the leaf (`snapshots`).
 //!
 //! # What the published tree lacks
 //!
@@ -76,7 +80,7 @@
 //! and validates all of them at the end: there was a moment at which all leaves were as it read
 //! them. After a few failures it locks the leaves from left to right (`locked_scans` counts that);
 //! but where it wants many entries, and writers have come between, it takes a number, and writers
-//! copy what it lacks before they change it (`snapshots`): so it neither stops them nor is stopped.
+//! note what it lacks before they change it (`snapshots`): so it neither stops them nor is stopped.
 //! A range is removed under the locks of all of its leaves. A step
 //! ([`Transactional`]) locks the leaves of all its ranges, and those that it
 //! splits off them before any other thread can reach them, and unlocks them when it has ended.
@@ -94,7 +98,8 @@
 //!
 //! Not where all operations are single lookups and insertions of integers or short keys: a radix
 //! tree waits for fewer cache misses. Where long snapshots of a part that is being written to are
-//! frequent, each leaf is copied once for each of them.
+//! frequent, each leaf is copied once for each of them; most of these copies are made by the
+//! threads that take the snapshots.
 //! Removing from the front of a long queue moves the rest of a leaf each time.
 //!
 //! # Sources
@@ -127,8 +132,10 @@ mod step_tests;
 mod steps;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod text;
 mod transactional;
 mod tree;
+mod undo;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod window_tests;
 

@@ -1,12 +1,20 @@
-//! Nodes: what leaves and inner nodes have in common, how they are made and freed; and leaves.
+//! Nodes: what leaves and inner nodes have in common, and how they are made and freed.
+//!
+//! A leaf is of one of two forms, which the type of the keys determines: arrays as in an inner
+//! node, or a leaf of [text](super::text). What `leaf` says holds for both; the methods of
+//! [`NodeRef`] that touch the arrays are for inner nodes and leaves of the first form.
 
 mod entry;
 mod inner;
+mod leaf;
+mod leaf_key;
 mod links;
 mod window;
 
 use super::layout::Plan;
+use super::text::{self, Heap, TextLeaf};
 use crate::key::KeyHead;
+use crate::kit::blocks::UNIT_BYTES;
 use crate::kit::{Heads, STRIDE, SearchKey, Spec, StoredKey, ValueSlot, close, open, prefetch};
 use std::alloc::{alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as KeyOrdering;
@@ -45,6 +53,21 @@ pub(super) struct Header {
     /// In a leaf: the number of the last snapshot that has what the leaf held at its moment
     /// ([`snapshots`](super::snapshots)).
     settled: AtomicU64,
+    /// In a leaf: what has changed there since the moment of a later snapshot, an
+    /// [`Undo`](super::undo::Undo); null if nothing has.
+    undo: AtomicPtr<()>,
+}
+
+/// A leaf of text, as it lies in memory.
+#[repr(C)]
+struct TextNode {
+    header: Header,
+    text: TextLeaf,
+}
+
+impl TextNode {
+    /// The units of the heap that it takes.
+    const UNITS: usize = size_of::<Self>().div_ceil(UNIT_BYTES);
 }
 
 /// A node that is not freed during `'g`: the thread is pinned, or is the only one with the tree.
@@ -67,8 +90,9 @@ pub(super) struct LeafRef<'g, S: Spec>(NodeRef<'g, S>);
 #[derive(Clone, Copy)]
 pub(super) struct InnerRef<'g, S: Spec>(NodeRef<'g, S>);
 
-pub(super) use entry::Entry;
-pub(super) use window::prefix_words;
+pub(super) use entry::{Entry, LooseEntry};
+pub(super) use leaf_key::{LeafKey, LooseKey, NewKey};
+pub(super) use window::{alike, first_of, prefix_words, word_at};
 use window::{has_own_heads, has_windows};
 
 pub(super) enum Kind<'g, S: Spec> {
@@ -107,11 +131,16 @@ fn copy_word(to: &AtomicPtr<Header>, from: &AtomicPtr<Header>) {
 }
 
 impl<'g, S: Spec> NodeRef<'g, S> {
-    /// Makes an empty node.
-    fn allocate(level: u32) -> Self {
+    /// Makes an empty node. A leaf of text lies in the heap.
+    fn allocate(level: u32, heap: Heap) -> Self {
         let plan = const { &Plan::of::<S>() };
-        // SAFETY: the layout has the size of a header at least.
-        let node = unsafe { alloc(plan.layout) };
+        let is_text = level == 0 && S::is_text();
+        let node = if is_text {
+            heap.allocate(TextNode::UNITS).0
+        } else {
+            // SAFETY: the layout has the size of a header at least.
+            unsafe { alloc(plan.layout) }
+        };
         let Some(header) = NonNull::new(node.cast::<Header>()) else {
             handle_alloc_error(plan.layout)
         };
@@ -128,7 +157,13 @@ impl<'g, S: Spec> NodeRef<'g, S> {
                 waits: AtomicU32::new(0),
                 skip: AtomicU32::new(0),
                 settled: AtomicU64::new(0),
+                undo: AtomicPtr::new(ptr::null_mut()),
             });
+            if is_text {
+                let text = &raw mut (*node.cast::<TextNode>()).text;
+                text.write(TextLeaf::new(heap));
+                return Self::from_raw(header);
+            }
             fill(node.add(plan.hints), Heads::hints_of(plan.capacity), || {
                 Heads::unused()
             });
@@ -161,6 +196,17 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         let plan = const { &Plan::of::<S>() };
         let level = self.level();
         let node = self.header.as_ptr().cast::<u8>();
+        if level == 0 && S::is_text() {
+            // SAFETY: `allocate` made the node so.
+            unsafe {
+                let node = node.cast::<TextNode>();
+                let heap = (*node).text.heap();
+                (*node).text.free_block();
+                node.drop_in_place();
+                heap.free(node.cast(), TextNode::UNITS);
+            }
+            return;
+        }
         // SAFETY: `allocate` made the node and wrote these arrays.
         unsafe {
             empty::<AtomicU64>(node.add(plan.hints), Heads::hints_of(plan.capacity));
@@ -293,7 +339,11 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn capacity(self) -> usize {
         let capacity = const { Plan::of::<S>().capacity };
         if self.level() == 0 {
-            capacity
+            if S::is_text() {
+                capacity.min(text::CAPACITY)
+            } else {
+                capacity
+            }
         } else {
             capacity - 1
         }
@@ -307,14 +357,23 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     /// Whether the node has so few keys that it should be merged, or take some from a neighbour.
     #[inline]
     pub(super) fn is_underfull(self) -> bool {
-        self.count() < (self.capacity() / 4).max(1)
+        let has_few = self.count() < (self.capacity() / 4).max(1);
+        match self.kind() {
+            Kind::Leaf(leaf) if S::is_text() => has_few && leaf.text().is_mostly_empty(),
+            _ => has_few,
+        }
     }
 
-    /// Prefetches the cache lines that a search in the node begins with.
+    /// Prefetches the cache lines that a search in the node begins with: of a leaf of text, all.
+    /// The parent is at `level`, or would be.
     #[inline]
-    pub(super) fn prefetch(self) {
+    pub(super) fn prefetch_below(self, level: u32) {
         let line = self.header.as_ptr();
         prefetch(line);
+        if level == 1 && S::is_text() {
+            TextLeaf::prefetch(line.wrapping_add(1).cast());
+            return;
+        }
         prefetch(line.wrapping_add(1));
         prefetch(line.wrapping_add(2));
     }
@@ -547,121 +606,4 @@ unsafe fn fill<T>(start: *mut u8, length: usize, element: impl Fn() -> T) {
 unsafe fn empty<T>(start: *mut u8, length: usize) {
     // SAFETY: the caller promises the elements.
     unsafe { ptr::slice_from_raw_parts_mut(start.cast::<T>(), length).drop_in_place() };
-}
-
-impl<'g, S: Spec> LeafRef<'g, S> {
-    pub(super) fn new() -> Self {
-        Self(NodeRef::allocate(0))
-    }
-
-    /// # Safety
-    ///
-    /// As for [`NodeRef::from_raw`]; and the node is a leaf.
-    #[inline]
-    pub(super) unsafe fn from_raw(header: NonNull<Header>) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { NodeRef::from_raw(header) })
-    }
-
-    #[inline]
-    pub(super) fn node(self) -> NodeRef<'g, S> {
-        self.0
-    }
-
-    #[inline]
-    pub(super) fn values(self) -> &'g [ValueSlot<S>] {
-        let plan = const { &Plan::of::<S>() };
-        // SAFETY: `allocate` wrote this array, because this is a leaf.
-        unsafe { self.0.array(plan.slots, plan.capacity) }
-    }
-
-    /// The entry at an index; for an optimistic reader, not validated.
-    #[inline]
-    pub(super) fn entry(self, at: usize) -> Entry<S> {
-        Entry {
-            key: self.key(at),
-            value: self.values()[at].load(),
-        }
-    }
-
-    /// Inserts an entry at an index. The leaf has room.
-    #[inline]
-    pub(super) fn insert(self, at: usize, entry: Entry<S>) {
-        let count = self.count();
-        self.insert_key(at, count, entry.key);
-        open(self.values(), at, count, |to, from| to.store(from.load()));
-        self.values()[at].store(entry.value);
-        self.set_count(count + 1);
-    }
-
-    /// Removes the entry at an index.
-    #[inline]
-    pub(super) fn remove(self, at: usize) {
-        let count = self.count();
-        self.remove_key(at, count);
-        close(self.values(), at, count, |to, from| to.store(from.load()));
-        self.set_count(count - 1);
-    }
-
-    /// Removes the entries at `from..to`.
-    pub(super) fn remove_run(self, from: usize, to: usize) {
-        let count = self.count();
-        self.copy_run(to, count, self, from);
-        self.seal(from + (count - to));
-    }
-
-    /// Copies the entries at `from..to` to another leaf, from index `at` on, or to lower indices of
-    /// this leaf. The caller calls [`NodeRef::seal`] after that.
-    pub(super) fn copy_run(self, from: usize, to: usize, other: LeafRef<'_, S>, at: usize) {
-        let alike = other.takes_window_of(self.node());
-        for (offset, index) in (from..to).enumerate() {
-            if alike {
-                self.copy_entry(index, other, at + offset);
-            } else {
-                other.store_entry(at + offset, self.entry(index));
-            }
-        }
-    }
-
-    /// Copies the entry at an index to another leaf with the same prefix, or within this leaf. No
-    /// hint.
-    #[inline]
-    fn copy_entry(self, index: usize, other: LeafRef<'_, S>, at: usize) {
-        other.heads().store(at, self.heads().load(index));
-        if !S::HEAD_IS_KEY {
-            let word = self.keys()[index].load(Ordering::Relaxed);
-            other.keys()[at].store(word, Ordering::Relaxed);
-        }
-        other.values()[at].store(self.values()[index].load());
-    }
-
-    /// Moves all entries up by `by`. The caller calls [`NodeRef::seal`] after that.
-    pub(super) fn make_way(self, by: usize) {
-        for at in (0..self.count()).rev() {
-            self.copy_entry(at, self, at + by);
-        }
-    }
-
-    /// Writes an entry, but no hint. The caller calls [`NodeRef::seal`] after that.
-    #[inline]
-    pub(super) fn store_entry(self, at: usize, entry: Entry<S>) {
-        self.store_key(at, entry.key);
-        self.values()[at].store(entry.value);
-    }
-
-    /// Notes that an entry has been inserted at an index.
-    #[inline]
-    pub(super) fn note_insertion(self, at: usize) {
-        let (next, run) = self.insertions();
-        let run = if at == next { (run + 1).min(0xffff) } else { 0 };
-        let noted = (at as u32 + 1) << 16 | run;
-        self.header().insertions.store(noted, Ordering::Relaxed);
-    }
-
-    /// One above the index of the last insertion, and how many insertions before it were each right
-    /// above the last.
-    pub(super) fn insertions(self) -> (usize, u32) {
-        let noted = self.header().insertions.load(Ordering::Relaxed);
-        ((noted >> 16) as usize, noted & 0xffff)
-    }
 }

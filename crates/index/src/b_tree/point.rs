@@ -1,10 +1,10 @@
 //! Operations on one key.
 
-use super::node::{Entry, LeafRef, SearchResult};
+use super::node::{LeafRef, NewKey, SearchResult};
 use super::split::place_of_split;
 use super::tree::{LeafPlace, Parent, Position, Tree};
 use crate::contract::Update;
-use crate::kit::{PackedValue, SearchKey, Sought, Spec, StoredKey};
+use crate::kit::{PackedValue, SearchKey, Sought, Spec};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version, VersionGuard};
 
@@ -144,7 +144,7 @@ impl<S: Spec> Tree<S> {
         loop {
             let held = self.retry(|| self.hold(probe, wanted, guard))?;
             match held.at {
-                Err(at) if held.leaf.is_full() => {
+                Err(at) if !held.leaf.has_room(probe) => {
                     let at = place_of_split(held.leaf, at, &mut splits);
                     self.make_room(held, at, probe, guard);
                 }
@@ -166,7 +166,7 @@ impl<S: Spec> Tree<S> {
             && let Ok(_lock) = parent.inner.lock().upgrade(parent.version)
         {
             let parent = Some((parent.inner, parent.index));
-            self.split_leaf(held.leaf, at, parent, probe, |_| ());
+            self.split_leaf(held.leaf, at, parent, probe, guard, |_| ());
             return;
         }
         held.lock.unchanged();
@@ -179,9 +179,9 @@ impl<S: Spec> Tree<S> {
         let head = probe.head;
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
         match held.at {
-            Ok(at) => Some(self.replace(held, at, value, &guard)),
+            Ok(at) => Some(self.replace(held, at, &probe, value, &guard)),
             Err(at) => {
-                self.insert_new(held, at, (key, head), value);
+                self.insert_new(held, at, (key, head), value, &guard);
                 None
             }
         }
@@ -200,7 +200,7 @@ impl<S: Spec> Tree<S> {
                 Err(value)
             }
             Err(at) => {
-                self.insert_new(held, at, (key, head), value);
+                self.insert_new(held, at, (key, head), value, &guard);
                 Ok(())
             }
         }
@@ -217,10 +217,10 @@ impl<S: Spec> Tree<S> {
         let held = self.hold_with_room(&probe, Wanted::Either, &guard)?;
         match held.at {
             Ok(at) => {
-                let value = held.leaf.values()[at].load();
+                let value = held.leaf.value(at);
                 // SAFETY: the value is in a leaf that this thread has locked.
                 match unsafe { value.with(|value| decide(Some(value))) } {
-                    Update::Put(value) => Some(self.replace(held, at, value, &guard)),
+                    Update::Put(value) => Some(self.replace(held, at, &probe, value, &guard)),
                     Update::Remove => Some(self.remove_held(held, at, &probe, &guard)),
                     Update::Keep => {
                         held.lock.unchanged();
@@ -230,7 +230,7 @@ impl<S: Spec> Tree<S> {
             }
             Err(at) => {
                 if let Update::Put(value) = decide(None) {
-                    self.insert_new(held, at, (key, head), value);
+                    self.insert_new(held, at, (key, head), value, &guard);
                 } else {
                     held.lock.unchanged();
                 }
@@ -257,11 +257,12 @@ impl<S: Spec> Tree<S> {
         at: usize,
         (key, head): (S::Key, u64),
         value: S::Value,
+        guard: &Guard<'_>,
     ) {
-        self.settle_now(held.leaf);
-        let key = StoredKey::new(key, head);
+        let probe = SearchKey::with_head(&key, head);
+        self.note_now(held.leaf, &probe, Err(at), guard);
         let value = PackedValue::new(value);
-        held.leaf.insert(at, Entry { key, value });
+        held.leaf.insert(at, NewKey::Own(key, head), value, guard);
         held.leaf.note_insertion(at);
         drop(held.lock);
         self.len.add(1);
@@ -276,9 +277,10 @@ impl<S: Spec> Tree<S> {
         guard: &Guard<'_>,
     ) -> S::Value {
         let leaf = held.leaf;
-        self.settle_now(leaf);
-        let entry = leaf.entry(at);
-        leaf.remove(at);
+        self.note_now(leaf, probe, Ok(at), guard);
+        // SAFETY: the entry is in a leaf that this thread has locked.
+        let entry = unsafe { leaf.entry(at).loose() };
+        leaf.remove(at, guard);
         let underfull = leaf.is_underfull();
         drop(held.lock);
         self.len.add(-1);
@@ -299,13 +301,13 @@ impl<S: Spec> Tree<S> {
         &self,
         held: Held<'_, S>,
         at: usize,
+        probe: &SearchKey<'_, S>,
         value: S::Value,
         guard: &Guard<'_>,
     ) -> S::Value {
-        self.settle_now(held.leaf);
-        let slot = &held.leaf.values()[at];
-        let old = slot.load();
-        slot.store(PackedValue::new(value));
+        self.note_now(held.leaf, probe, Ok(at), guard);
+        let old = held.leaf.value(at);
+        held.leaf.set_value(at, PackedValue::new(value));
         drop(held.lock);
         // SAFETY: this thread alone has just unlinked the value, and keeps no reference to it. A
         // thread that comes to the leaf from now on restarts or sees the new value.
@@ -325,7 +327,7 @@ pub(super) fn look_into<S: Spec>(
     // The values arrive while the heads are compared.
     leaf.prefetch_slots(aim.segment);
     let found = leaf.find_at(aim, probe, leaf.still(version))?;
-    let value = found.ok().map(|at| leaf.values()[at].load());
+    let value = found.ok().map(|at| leaf.value(at));
     leaf.lock().validate(version)?;
     Ok(value)
 }

@@ -1,9 +1,9 @@
 //! Visiting a range by reference, batch by batch.
 
-use super::node::{Entry, LeafRef};
+use super::node::{Entry, LeafKey, LeafRef};
 use super::tree::Tree;
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{SearchKey, SearchRange, Spec, StoredKey, prefetch};
+use crate::kit::{SearchKey, SearchRange, Spec, prefetch};
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow, Range};
 use tremula_sync::reclaim::Guard;
@@ -97,10 +97,11 @@ impl<S: Spec> Tree<S> {
         size: &mut usize,
         visit: &mut impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
         guard: &Guard<'_>,
-    ) -> Option<StoredKey<S>> {
+    ) -> Option<LeafKey<S>> {
         let mut batch = Batch::new();
         let mut cursor = None;
-        let mut last: Option<StoredKey<S>> = None;
+        let mut last: Option<LeafKey<S>> = None;
+        let mut scratch = Vec::new();
         for _ in 0..BATCHES_A_PIN {
             let mut fill = |bounds: &SearchRange<'_, S>| {
                 self.retry(|| self.fill(&mut batch, *size, &mut cursor, bounds, direction, guard))
@@ -117,7 +118,10 @@ impl<S: Spec> Tree<S> {
             batch.entries().for_each(|entry| entry.key.prefetch());
             for entry in batch.entries() {
                 // SAFETY: the entry was read and validated; the thread has been pinned since.
-                let flow = unsafe { entry.key.with(|key| entry.value.with(|v| visit(key, v))) };
+                let flow = unsafe {
+                    let show = |key: &S::Key| entry.value.with(|value| visit(key, value));
+                    entry.key.with_scratch(&mut scratch, show)
+                };
                 if flow.is_break() {
                     return None;
                 }

@@ -344,7 +344,7 @@ impl<S: Spec> Tree<S> {
                 // SAFETY: it was the neighbour when the leaf had this version, which the thread
                 // noted after it was pinned.
                 let next = unsafe { LeafRef::<S>::from_raw(next) };
-                next.node().prefetch();
+                next.node().prefetch_below(1);
                 let next_version = next.lock().read()?;
                 leaf.lock().validate(version)?;
                 Ok(Some((next, next_version)))
@@ -354,7 +354,7 @@ impl<S: Spec> Tree<S> {
                     leaf.lock().validate(version)?;
                     return Ok(None);
                 };
-                prev.node().prefetch();
+                prev.node().prefetch_below(1);
                 let prev_version = prev.lock().read()?;
                 // Another thread may have split `prev` meanwhile. Its `next` is read at
                 // `prev_version`, which the caller validates at the end.

@@ -35,10 +35,19 @@ impl<S: Spec> Tree<S> {
         let entries = self.entries() as u64;
         let (leaves, inner_nodes) = (read(&counters.leaves), read(&counters.inner_nodes));
         let key = StoredKey::<S>::bytes_beside();
+        // Leaves of text, with the keys in them; but not those aside.
+        let regions = self.blocks.as_deref().map(|blocks| {
+            let memory = blocks.memory();
+            (memory.bytes - memory.free_bytes) as u64
+        });
+        let nodes = inner_nodes + if regions.is_some() { 0 } else { leaves };
+        let keys = if regions.is_some() { 0 } else { entries };
         // A separator stands between each leaf and the next, in some inner node.
         let separators = leaves - 1;
-        let bytes = (leaves + inner_nodes) * const { Plan::of::<S>().layout.size() } as u64
-            + entries * (key + PackedValue::<S>::bytes_beside()) as u64
+        let bytes = nodes * const { Plan::of::<S>().layout.size() } as u64
+            + regions.unwrap_or(0)
+            + keys * key as u64
+            + entries * PackedValue::<S>::bytes_beside() as u64
             + separators * key as u64
             + size_of::<Self>() as u64;
         let guard = self.collector.pin();

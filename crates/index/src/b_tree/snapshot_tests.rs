@@ -7,13 +7,16 @@ use crate::key::{ByteHead, ByteString};
 use crate::snapshot_tests::{self, Key, Subject};
 use crate::{KeyRange, OrderedIndex, Update};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nodes of sixteen entries.
 type Low<K, V> = OlcBTree<K, V, ByteHead, 0>;
+
+/// The size of nodes in which more keys may change than are noted.
+const LARGE: usize = 2048;
 
 impl<K: crate::key::ByteKey + Storable, V: Storable> Subject<K, V> for Low<K, V> {
     fn taken(&self, range: KeyRange<'_, K>, limit: usize) -> Vec<(K, V)> {
@@ -49,11 +52,13 @@ fn a_snapshot_shows_the_removal_of_a_range_whole_or_not_at_all() {
 /// A value whose clones panic on demand.
 struct Fragile(u32);
 
-static PANICS: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    static PANICS: Cell<bool> = const { Cell::new(false) };
+}
 
 impl Clone for Fragile {
     fn clone(&self) -> Self {
-        assert!(!PANICS.load(Ordering::SeqCst), "a clone that panics");
+        assert!(!PANICS.get(), "a clone that panics");
         Self(self.0)
     }
 }
@@ -64,7 +69,7 @@ fn a_snapshot_that_panics_ends() {
     for key in 0..100 {
         tree.insert(key, Fragile(key));
     }
-    PANICS.store(true, Ordering::SeqCst);
+    PANICS.set(true);
     let taken = || {
         tree.tree
             .snapshot_beside_writers(KeyRange::all(), usize::MAX)
@@ -72,10 +77,100 @@ fn a_snapshot_that_panics_ends() {
     assert!(catch_unwind(AssertUnwindSafe(taken)).is_err());
     // No snapshot is under way any more, so a write copies nothing.
     tree.insert_if_absent(200, Fragile(200)).ok().unwrap();
-    PANICS.store(false, Ordering::SeqCst);
+    PANICS.set(false);
     tree.tree.check_at_rest();
     let values = taken().into_iter().map(|(_, value)| value.0);
     assert!(values.eq((0..100).chain([200])));
+}
+
+#[test]
+fn a_note_that_panics_changes_nothing() {
+    let tree = Low::<u32, Fragile>::default();
+    for key in 0..10 {
+        tree.insert(key, Fragile(key));
+    }
+    let mut cursor = tree.begin_snapshot(KeyRange::all()).unwrap();
+    PANICS.set(true);
+    for key in 0..10 {
+        let insert = || tree.insert(key, Fragile(100));
+        assert!(catch_unwind(AssertUnwindSafe(insert)).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| tree.remove(&key))).is_err());
+    }
+    PANICS.set(false);
+    tree.insert(3, Fragile(100));
+    let mut entries = Vec::new();
+    while tree.read_snapshot(&mut cursor, 1, &mut entries) {}
+    assert!(entries.into_iter().map(|(_, value)| value.0).eq(0..10));
+    assert_eq!(tree.get(&3).map(|value| value.0), Some(100));
+}
+
+/// A snapshot of some leaves, read part by part while these change. Each part of the program speaks
+/// of another leaf.
+#[test]
+fn a_snapshot_undoes_what_is_noted_whatever_becomes_of_leaves() {
+    let tree = OlcBTree::<u32, u32, ByteHead, LARGE>::from_sorted((0..1000).map(|n| (n * 10, n)));
+    let tree = tree.unwrap();
+    let copied = || tree.shape().get("copied_leaves").unwrap();
+    let expected = Vec::from_iter((0..1000).map(|n| (n * 10, n)));
+    let (mut cursor, mut shown) = (tree.begin_snapshot(KeyRange::all()).unwrap(), Vec::new());
+    let mut read_up_to = |last: u32| {
+        while shown.last().is_none_or(|(key, _)| *key < last)
+            && tree.read_snapshot(&mut cursor, 1, &mut shown)
+        {}
+        assert!(expected.starts_with(&shown) && shown.last().is_some_and(|(key, _)| *key >= last));
+        shown.len() * 10
+    };
+    // Replaced, removed, inserted; and both of these again, which need no more than two notes.
+    let noted = |first: u32| {
+        let before = copied();
+        tree.insert(first, 7);
+        tree.remove(&(first + 10));
+        tree.insert(first + 5, 7);
+        tree.remove(&(first + 20));
+        tree.insert(first + 20, 7);
+        tree.insert(first + 20, 8);
+        assert_eq!(copied(), before, "all is noted");
+    };
+    noted(0);
+    noted(5000);
+    let mut next = read_up_to(0) as u32;
+    // More keys than are noted: one copy, and the rest of the changes needs none.
+    let before = copied();
+    for key in next..next + 300 {
+        tree.insert(key, 7);
+    }
+    assert!(
+        (1..5).contains(&(copied() - before)),
+        "{} copies",
+        copied() - before
+    );
+    next = read_up_to(next + 300) as u32;
+    // A split of a leaf in which something is noted.
+    noted(next);
+    let before = tree.shape().get("splits");
+    for key in next..next + 400 {
+        tree.insert(key, 7);
+    }
+    assert!(tree.shape().get("splits") > before);
+    next = read_up_to(next + 400) as u32;
+    // Leaves that merge while something is noted in them.
+    noted(next);
+    let before = tree.shape().get("merges");
+    for key in next + 30..next + 3000 {
+        tree.remove(&key);
+    }
+    assert!(tree.shape().get("merges") > before);
+    // And a later snapshot, for which other things are noted in the same leaves.
+    let later = tree.snapshot(KeyRange::all()).unwrap();
+    let mut second = tree.begin_snapshot(KeyRange::all()).unwrap();
+    tree.insert(5000, 9);
+    tree.remove(&9000);
+    tree.insert(9001, 9);
+    read_up_to(9990);
+    let mut all = Vec::new();
+    while tree.read_snapshot(&mut second, 100, &mut all) {}
+    assert_eq!(all, later);
+    tree.tree.check_at_rest();
 }
 
 /// Nothing is left of a snapshot that was dropped, half read or not at all.
@@ -95,10 +190,14 @@ fn snapshots_that_are_dropped_end() {
     assert!(tree.read_snapshot(&mut half, 50, &mut entries));
     assert!((50..200).contains(&entries.len()));
     drop(entries);
-    for key in 0..200 {
+    for key in (0..200).step_by(2) {
         tree.insert(key, std::sync::Arc::new(()));
     }
-    assert!(half.held() > 0 && none.held() == 200);
+    assert_eq!((half.held(), none.held()), (0, 0), "all is noted");
+    tree.remove_range(KeyRange::new(Bound::Included(&100), Bound::Unbounded));
+    assert!(half.held() > 0 && none.held() >= 100);
+    let kept = std::sync::Arc::strong_count(&value);
+    assert!(kept >= 200, "{kept} of what is noted and copied");
     drop((half, none));
     let guards = || (0..2000).for_each(|_| drop(tree.get(&0)));
     // The next one finds them gone.
@@ -153,8 +252,8 @@ fn inclusive<'k, K: Ord>(low: &'k K, high: &'k K) -> KeyRange<'k, K> {
 }
 
 /// A tree, what it has to hold, and snapshots under way with what they have to show.
-struct Pair<'t, K: Numbered> {
-    tree: &'t Low<K, u32>,
+struct Pair<'t, K: Numbered, const NODE_BYTES: usize> {
+    tree: &'t OlcBTree<K, u32, ByteHead, NODE_BYTES>,
     model: BTreeMap<K, u32>,
     under_way: Vec<UnderWay<K>>,
     writes: u32,
@@ -166,7 +265,7 @@ struct UnderWay<K> {
     expected: Vec<(K, u32)>,
 }
 
-impl<K: Numbered> Pair<'_, K> {
+impl<K: Numbered, const NODE_BYTES: usize> Pair<'_, K, NODE_BYTES> {
     fn insert(&mut self, key: K) {
         self.writes += 1;
         let before = self.model.insert(key.clone(), self.writes);
@@ -264,7 +363,7 @@ impl<K: Numbered> Pair<'_, K> {
 
 /// Everything is done by one thread, so a snapshot has to show exactly what was there when it
 /// began. Others that were completed meanwhile have settled the leaves of their ranges.
-fn shows_what_was_there_when_it_began<K: Numbered>() {
+fn shows_what_was_there_when_it_began<K: Numbered, const NODE_BYTES: usize>() {
     let operation = || (0..18_u8, 0..1_u16 << 10, 0..1_u16 << 12);
     let operations = |most| prop::collection::vec(operation(), 1..most);
     let config = ProptestConfig {
@@ -273,7 +372,7 @@ fn shows_what_was_there_when_it_began<K: Numbered>() {
         ..ProptestConfig::default()
     };
     proptest!(config, |(before in operations(300), meanwhile in operations(600))| {
-        let tree = Low::default();
+        let tree = OlcBTree::<_, _, _, NODE_BYTES>::default();
         let mut pair = Pair {
             tree: &tree,
             model: BTreeMap::new(),
@@ -292,10 +391,12 @@ fn shows_what_was_there_when_it_began<K: Numbered>() {
 
 #[test]
 fn a_snapshot_of_integers_shows_what_was_there_when_it_began() {
-    shows_what_was_there_when_it_began::<u32>();
+    shows_what_was_there_when_it_began::<u32, 0>();
+    shows_what_was_there_when_it_began::<u32, LARGE>();
 }
 
 #[test]
 fn a_snapshot_of_byte_strings_shows_what_was_there_when_it_began() {
-    shows_what_was_there_when_it_began::<ByteString>();
+    shows_what_was_there_when_it_began::<ByteString, 0>();
+    shows_what_was_there_when_it_began::<ByteString, LARGE>();
 }

@@ -1,11 +1,13 @@
-//! Long ranges as of one moment, beside writers: each leaf is copied once, by the snapshot or by
-//! the first writer that comes after its moment.
+//! Long ranges as of one moment, beside writers: a writer that comes to a leaf before the snapshot
+//! notes what its key held, and the snapshot undoes that.
 //!
 //! ```text
 //!   clock 7      leaves, with the moment up to which each is settled
-//!   snapshot 7     [7]   [7]   [5]   [7]   [5]   [6]
-//!                   └──── │     ↑     │            copied by the snapshot, which is here ↑
-//!                         └───────────┘            copied by writers before they changed them
+//!   snapshot 7     [7]   [7]   [5]   [7]   [5]   [5, k was 3]
+//!                   │     │     ↑     │                └───── noted by a writer
+//!                   │     │     │     └───── copied by a writer that had no room to note
+//!                   │     │     └─ the snapshot comes here next
+//!                   └─────┴───── copied by the snapshot
 //! ```
 //!
 //! Scans that are short, or meet no writer, need none of this ([`scan`](super::scan)). A long scan
@@ -13,24 +15,30 @@
 //! would stop them. So it takes a number, the next of the *clock*: the snapshot's moment is that
 //! step of the clock. A leaf has the number up to which it is *settled*: the snapshots with numbers
 //! up to that have what the leaf held at their moments. A writer looks at the clock when it has
-//! locked the leaf. If the leaf is not settled up to now, it copies the entries for the snapshots
-//! that are under way and lack them. The snapshot itself walks over its leaves, one lock after the
-//! other, and does the same. In the end it has all parts of its range, which it puts in order.
+//! locked the leaf. If the leaf is not settled up to now, and a snapshot under way lacks it, the
+//! writer *notes* what its key holds ([`Undo`]). If there is no more room to note, or entries go to
+//! another leaf, or a later snapshot has begun since the notes, it *settles* the leaf: it copies
+//! what the leaf held for the snapshots that lack it. The snapshot itself walks over its leaves,
+//! one lock after the other, and settles each. In the end it has all parts of its range, which it
+//! puts in order.
 //!
 //! So a writer waits for a snapshot no longer than for a copy of a leaf, and a snapshot ends
-//! however much is written beside it. In all, each leaf is copied once for a snapshot. While none
-//! is under way, a writer compares two numbers.
+//! however much is written beside it. In all, each leaf is copied once for a snapshot, and by a
+//! writer only if many of its keys change. While none is under way, a writer compares two numbers.
 //!
 //! # Invariants
 //!
-//! 1. The entries of a leaf that is settled up to a number lower than that of a snapshot have not
-//!    changed since the snapshot's moment, but for entries that came over from a neighbour in a
-//!    split. Its lock guards the number up to which it is settled.
+//! 1. What a leaf holds, with what is noted there undone, has not changed since the moment of a
+//!    snapshot whose number is higher than that up to which the leaf is settled, but for entries
+//!    that came over from a neighbour in a split. Its lock guards the number and the notes.
 //! 2. A thread looks at the clock once it holds all leaves that it will change in one step, and
-//!    settles them up to what it saw, no further: the step is before the moment of every later
+//!    notes or settles for what it saw, no further: the step is before the moment of every later
 //!    snapshot in all of its leaves. A merge, and an exchange of entries between two leaves,
 //!    settles both up to one number.
-//! 3. The halves of a split are settled up to the number of the leaf.
+//! 3. What is noted in a leaf has changed at one number of the clock, the moment of the [`Undo`],
+//!    which is above that up to which the leaf is settled. If a change comes at a later one, or
+//!    entries leave or come over, the leaf is first settled up to it. The halves of a split are
+//!    settled up to the number of the leaf, and nothing is noted in them.
 //! 4. A snapshot is in the list of those under way before the clock shows its number, and until it
 //!    has been read to its end, or dropped; and for as long as a writer copies a leaf for it.
 //! 5. The ranges of keys of the leaves that were copied for a snapshot do not overlap, as of the
@@ -39,13 +47,16 @@
 //!    parts that begin below.
 //! 6. No code of the user runs under the lock of the list. What a snapshot leaves behind is dropped
 //!    by a thread that has locked no leaf: a writer is never the last to have it (4), and the list
-//!    gives it up only to who begins or ends a snapshot.
+//!    gives it up only to a thread that begins or ends a snapshot. What was noted is retired.
+//! 7. What is noted for a snapshot that is dropped stays until the leaf is settled: when it is
+//!    written to at a later number of the clock, or is read for a later snapshot.
 
-use super::node::LeafRef;
+use super::node::{LeafRef, SearchResult};
 use super::point::locked;
 use super::tree::{Tree, count};
+use super::undo::{Undo, copy_of};
 use crate::contract::KeyRange;
-use crate::kit::{SearchRange, Spec};
+use crate::kit::{SearchKey, SearchRange, Spec};
 use crate::snapshot::NOT_BEGUN_HERE;
 use std::any::Any;
 use std::cmp::Ordering as KeyOrdering;
@@ -53,6 +64,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::panic::RefUnwindSafe;
 use tremula_sync::atomic::{AtomicU64, Ordering};
+use tremula_sync::reclaim::Guard;
 use tremula_sync::{Arc, CachePadded, Mutex};
 
 /// The snapshots under way, and the clock of their moments.
@@ -68,6 +80,15 @@ struct Shared<K, V> {
     low: Bound<K>,
     high: Bound<K>,
     parts: Mutex<Parts<K, V>>,
+}
+
+/// What is known of a snapshot of a tree.
+type SharedBy<S> = Arc<Shared<<S as Spec>::Key, <S as Spec>::Value>>;
+
+impl<K, V> Shared<K, V> {
+    fn range(&self) -> KeyRange<'_, K> {
+        KeyRange::new(self.low.as_ref(), self.high.as_ref())
+    }
 }
 
 /// What leaves held at the moment of a snapshot, and what nobody has read.
@@ -239,35 +260,111 @@ fn take_dropped<K: 'static, V: 'static>(
 }
 
 impl<S: Spec> Tree<S> {
-    /// Settles a leaf that this thread has locked and is about to change. Clones its entries if a
-    /// snapshot under way lacks them; if a clone panics, nothing has happened.
+    /// Notes what a key holds that is about to change, and which is or belongs at `at` in a leaf
+    /// that this thread has locked, if a snapshot under way lacks the leaf. If a comparison or a
+    /// clone panics, nothing has happened.
     #[inline]
-    pub(super) fn settle(&self, leaf: LeafRef<'_, S>, now: u64) {
+    pub(super) fn note(
+        &self,
+        leaf: LeafRef<'_, S>,
+        now: u64,
+        key: &SearchKey<'_, S>,
+        at: SearchResult,
+        guard: &Guard<'_>,
+    ) {
         if leaf.settled() < now {
-            self.settle_slowly(leaf, now);
+            self.note_slowly(leaf, now, key, at, guard);
         }
     }
 
-    /// [`settle`](Self::settle) of the only leaf that changes.
+    /// [`note`](Self::note) where only one leaf changes.
     #[inline]
-    pub(super) fn settle_now(&self, leaf: LeafRef<'_, S>) {
-        self.settle(leaf, self.snapshots.now());
+    pub(super) fn note_now(
+        &self,
+        leaf: LeafRef<'_, S>,
+        key: &SearchKey<'_, S>,
+        at: SearchResult,
+        guard: &Guard<'_>,
+    ) {
+        self.note(leaf, self.snapshots.now(), key, at, guard);
     }
 
     #[cold]
-    fn settle_slowly(&self, leaf: LeafRef<'_, S>, now: u64) {
-        let lacks = leaf.settled() + 1..=now;
-        let mut wanted = Vec::new();
-        let list = self.snapshots.under_way.lock();
-        for one in list.iter() {
-            let one = one.downcast_ref::<UnderWay<S::Key, S::Value>>();
-            let one = one.filter(|one| lacks.contains(&one.number) && !one.is_dropped());
-            wanted.extend(one.map(|one| Arc::clone(&one.shared)));
+    #[inline(never)]
+    fn note_slowly(
+        &self,
+        leaf: LeafRef<'_, S>,
+        now: u64,
+        key: &SearchKey<'_, S>,
+        at: SearchResult,
+        guard: &Guard<'_>,
+    ) {
+        // SAFETY: this thread has locked the leaf, and is done with this when it goes on.
+        match unsafe { leaf.undo() } {
+            Some(undo) if undo.moment == now => {
+                if !undo.note(leaf, key, at) {
+                    self.settle_slowly(leaf, now, guard);
+                }
+                return;
+            }
+            Some(_) => self.settle_changes(leaf, guard),
+            None => {}
         }
-        drop(list);
-        for shared in wanted {
-            let range = KeyRange::new(shared.low.as_ref(), shared.high.as_ref());
-            let part = copy_of(leaf, range);
+        if !self.is_lacked(leaf, now) {
+            return leaf.set_settled(now);
+        }
+        let mut undo = Box::new(Undo::new(now));
+        let _has_room = undo.note(leaf, key, at);
+        // SAFETY: this thread has locked the leaf, in which nothing is noted now.
+        unsafe { leaf.set_undo(undo) };
+    }
+
+    /// Settles a leaf that this thread has locked up to the moment at which changes are noted, if
+    /// any are, so that none is noted, and entries may go to another leaf.
+    pub(super) fn settle_changes(&self, leaf: LeafRef<'_, S>, guard: &Guard<'_>) {
+        // SAFETY: this thread has locked the leaf, and is done with this.
+        if let Some(moment) = unsafe { leaf.undo() }.map(|undo| undo.moment) {
+            self.settle_slowly(leaf, moment, guard);
+        }
+    }
+
+    /// Settles a leaf that this thread has locked. Clones its entries if a snapshot under way lacks
+    /// them; if a clone panics, the leaf is as it was.
+    #[inline]
+    pub(super) fn settle(&self, leaf: LeafRef<'_, S>, now: u64, guard: &Guard<'_>) {
+        if leaf.settled() < now {
+            self.settle_slowly(leaf, now, guard);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_slowly(&self, leaf: LeafRef<'_, S>, now: u64, guard: &Guard<'_>) {
+        // SAFETY: this thread has locked the leaf, and is done with this before it takes it out.
+        if let Some(undo) = unsafe { leaf.undo() } {
+            let (moment, up_to) = (undo.moment, undo.moment.min(now));
+            self.give(leaf, Some(undo), up_to);
+            if moment > now {
+                // It stays for the snapshots in between.
+                return;
+            }
+            // SAFETY: this thread has locked the leaf.
+            if let Some(undo) = unsafe { leaf.take_undo() } {
+                // SAFETY: nothing leads to it any more, and any thread may drop keys and values.
+                // Not dropped here, under the lock.
+                unsafe { guard.defer_unchecked(move || drop(undo)) };
+            }
+        }
+        if leaf.settled() < now {
+            self.give(leaf, None, now);
+        }
+    }
+
+    /// Gives the snapshots under way that lack it, with numbers up to `now`, what a leaf holds, or
+    /// held before what is noted. Settles it up to there.
+    fn give(&self, leaf: LeafRef<'_, S>, undo: Option<&Undo<S>>, now: u64) {
+        for shared in self.those_without(leaf, now) {
+            let part = copy_of(leaf, undo, shared.range());
             if !part.is_empty() {
                 let mut parts = shared.parts.lock();
                 parts.entries += part.len();
@@ -276,6 +373,28 @@ impl<S: Spec> Tree<S> {
             }
         }
         leaf.set_settled(now);
+    }
+
+    /// Whether a snapshot under way with a number up to `now` lacks what a leaf, in which nothing
+    /// is noted, holds.
+    fn is_lacked(&self, leaf: LeafRef<'_, S>, now: u64) -> bool {
+        self.those_without(leaf, now).into_iter().any(|shared| {
+            let indices = SearchRange::new(shared.range()).indices_in(leaf, locked);
+            indices.is_ok_and(|indices| !indices.is_empty())
+        })
+    }
+
+    /// The snapshots under way, with numbers up to `now`, up to which a leaf is not settled.
+    fn those_without(&self, leaf: LeafRef<'_, S>, now: u64) -> Vec<SharedBy<S>> {
+        let lacks = leaf.settled() + 1..=now;
+        let mut wanted = Vec::new();
+        let list = self.snapshots.under_way.lock();
+        for one in list.iter() {
+            let one = one.downcast_ref::<UnderWay<S::Key, S::Value>>();
+            let one = one.filter(|one| lacks.contains(&one.number) && !one.is_dropped());
+            wanted.extend(one.map(|one| Arc::clone(&one.shared)));
+        }
+        wanted
     }
 
     /// The first `limit` entries of a range as of one moment, however much is written meanwhile.
@@ -320,7 +439,7 @@ impl<S: Spec> Tree<S> {
         let guard = self.collector.pin();
         let (mut leaf, mut lock) = self.retry(|| self.lock_start(&bounds, &guard));
         loop {
-            self.settle(leaf, number);
+            self.settle(leaf, number, &guard);
             if let Some(last) = leaf.count().checked_sub(1) {
                 let last = leaf.key(last);
                 // SAFETY: the key is in a leaf that this thread has locked.
@@ -384,14 +503,4 @@ fn take_up_to<K: Ord, V>(
 fn put<K, V>(taken: Vec<Vec<(K, V)>>, out: &mut Vec<(K, V)>) {
     out.reserve(taken.iter().map(Vec::len).sum());
     taken.into_iter().for_each(|part| out.extend(part));
-}
-
-/// Copies of what a leaf, which this thread has locked, holds of a range.
-fn copy_of<S: Spec>(leaf: LeafRef<'_, S>, range: KeyRange<'_, S::Key>) -> Vec<(S::Key, S::Value)> {
-    let indices = SearchRange::new(range).indices_in(leaf, locked);
-    let indices = indices.unwrap_or(0..0);
-    indices.clone().for_each(|at| leaf.prefetch_key(at));
-    let entries = indices.map(|at| leaf.entry(at));
-    // SAFETY: the entries are in a leaf that this thread has locked.
-    entries.map(|entry| unsafe { entry.to_pair() }).collect()
 }

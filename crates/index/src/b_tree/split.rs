@@ -53,6 +53,7 @@ impl<S: Spec> Tree<S> {
         at: usize,
         parent: Option<(InnerRef<'_, S>, usize)>,
         probe: &SearchKey<'_, S>,
+        guard: &Guard<'_>,
         made: impl FnOnce(LeafRef<'g, S>) -> R,
     ) -> R {
         check_before_split(leaf.node(), parent.map(|(parent, _)| parent));
@@ -61,14 +62,15 @@ impl<S: Spec> Tree<S> {
         // because the clone may panic.
         let separator = if middle < entries {
             // SAFETY: the key is in a leaf that this thread has locked.
-            unsafe { leaf.key(middle).duplicate() }
+            unsafe { leaf.key(middle).to_separator() }
         } else {
             StoredKey::copy_of(probe)
         };
-        let right = LeafRef::new();
+        // What is noted is of the keys of this leaf alone.
+        self.settle_changes(leaf, guard);
+        let right = leaf.new_beside();
         right.set_settled(leaf.settled());
-        leaf.copy_run(middle, entries, right, 0);
-        right.node().seal(entries - middle);
+        leaf.copy_upper(middle, right, guard);
         let next = leaf.next();
         right.set_next(next);
         right.set_prev(leaf);
@@ -79,7 +81,7 @@ impl<S: Spec> Tree<S> {
             unsafe { LeafRef::<S>::from_raw(next) }.set_prev(right);
         }
         leaf.set_next(NonNull::new(right.as_ptr()));
-        leaf.node().seal(middle);
+        leaf.truncate(middle, guard);
         leaf.node().moved();
         check_changed([leaf.node()]);
         check_linked(right);
@@ -138,7 +140,7 @@ impl<S: Spec> Tree<S> {
     }
 
     fn try_split_down(&self, probe: &SearchKey<'_, S>, guard: &Guard<'_>) -> Result<(), Restart> {
-        self.split_first_full(self.root(guard)?, 0, probe)
+        self.split_first_full(self.root(guard)?, 0, probe, guard)
     }
 
     /// Goes down from the root to the node of `level` that is responsible for a key, and splits the
@@ -148,23 +150,33 @@ impl<S: Spec> Tree<S> {
         mut here: Place<'_, S>,
         level: u32,
         probe: &SearchKey<'_, S>,
+        guard: &Guard<'_>,
     ) -> Result<(), Restart> {
         let position = Position::At(*probe);
         loop {
             let (node, version) = (here.node, here.version);
-            if node.is_full() {
+            // Whether a leaf of text has room is known when it is locked.
+            if node.is_full() || S::is_text() && node.level() == 0 {
                 // The parent, which is locked first, was not full when the descent passed it.
                 let parent_lock = match &here.parent {
                     Some(parent) => Some(parent.inner.lock().upgrade(parent.version)?),
                     None => None,
                 };
-                let _lock = node.lock().upgrade(version)?;
+                let lock = node.lock().upgrade(version)?;
                 let parent = here.parent.as_ref().zip(parent_lock.as_ref());
                 let parent = parent.map(|(parent, _lock)| (parent.inner, parent.index));
                 match node.kind() {
                     Kind::Leaf(leaf) => {
-                        let at = leaf.find(probe, locked)?.unwrap_or_else(|at| at);
-                        self.split_leaf(leaf, at, parent, probe, |_| ());
+                        let found = leaf.find(probe, locked)?;
+                        if S::is_text() && (found.is_ok() || leaf.has_room(probe)) {
+                            lock.unchanged();
+                            if let Some(lock) = parent_lock {
+                                lock.unchanged();
+                            }
+                            return Ok(());
+                        }
+                        let at = found.unwrap_or_else(|at| at);
+                        self.split_leaf(leaf, at, parent, probe, guard, |_| ());
                     }
                     Kind::Inner(inner) => self.split_inner(inner, parent),
                 }

@@ -11,13 +11,13 @@
 //! beginning. So the leaves of all keys of the ranges stay held until the step ends.
 
 use super::invariants::check_changed;
-use super::node::{Entry, Header, Kind, LeafRef, SearchResult};
+use super::node::{Header, Kind, LeafKey, LeafRef, LooseEntry, LooseKey, NewKey, SearchResult};
 use super::point::locked;
 use super::scan::{Span, unlock_unchanged};
 use super::split::place_of_split;
 use super::tree::{Parent, Position, Tree};
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{PackedValue, SearchKey, SearchRange, Spec, StoredKey, prefetch};
+use crate::kit::{PackedValue, SearchKey, SearchRange, Spec, prefetch};
 use crate::transactional::{Change, HeldParts, ShownParts};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ struct HeldLeaf<'g, S: Spec> {
     has_moved: bool,
     /// The key that was removed last, since the leaf was last split: it leads to the leaf when the
     /// leaf is underfull in the end.
-    removed: Option<StoredKey<S>>,
+    removed: Option<LeafKey<S>>,
 }
 
 impl<'g, S: Spec> HeldLeaf<'g, S> {
@@ -81,27 +81,48 @@ impl Single {
 /// A value, or an entry, that is in no leaf. It is freed by [`HeldLeaves::release`].
 pub(super) struct Taken<S: Spec> {
     /// The key, if it was removed together with its value.
-    key: Option<StoredKey<S>>,
+    key: Option<LeafKey<S>>,
+    value: PackedValue<S>,
+}
+
+/// What has to be freed of it.
+struct LooseTaken<S: Spec> {
+    key: Option<LooseKey<S>>,
     value: PackedValue<S>,
 }
 
 impl<S: Spec> Taken<S> {
+    /// What has to be freed.
+    ///
+    /// # Safety
+    ///
+    /// The key was in a leaf after this thread was pinned.
+    unsafe fn loose(self) -> LooseTaken<S> {
+        LooseTaken {
+            // SAFETY: passed on to the caller.
+            key: self.key.map(|key| unsafe { key.loose() }),
+            value: self.value,
+        }
+    }
+}
+
+impl<S: Spec> LooseTaken<S> {
     /// Whether it has memory of its own.
     fn owns(&self) -> bool {
-        !PackedValue::<S>::is_word() || self.key.is_some() && StoredKey::<S>::owns()
+        !PackedValue::<S>::is_word() || self.key.is_some_and(LooseKey::owns)
     }
 
     /// Frees value and key.
     ///
     /// # Safety
     ///
-    /// As for [`StoredKey::free`] and [`PackedValue::take`].
+    /// As for [`LooseKey::free`] and [`PackedValue::take`].
     unsafe fn free(self) {
         match self.key {
             // SAFETY: passed on to the caller.
             Some(key) => unsafe {
                 let value = self.value;
-                Entry { key, value }.free();
+                LooseEntry { key, value }.free();
             },
             // SAFETY: passed on to the caller.
             None => drop(unsafe { self.value.take() }),
@@ -357,7 +378,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
                 if let Ok(at) = single.at
                     && !PackedValue::<S>::is_word()
                 {
-                    prefetch(leaf.values()[at].load().word());
+                    prefetch(leaf.value(at).word());
                 }
             }
         }
@@ -396,8 +417,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             let (leaf, held) = self.hold_leaf_at(&Position::At(probe))?;
             // By the time that the step comes to this key, the caches have its place.
             let segment = leaf.aim(&probe).segment;
-            leaf.heads().prefetch(segment);
-            leaf.prefetch_slots(segment);
+            leaf.prefetch_segment(segment);
             self.single.push(Some(Single::new(probe.head, held)));
             return Ok(());
         }
@@ -423,7 +443,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
     fn room_for(&mut self, within: Option<usize>, probe: &SearchKey<'_, S>) -> Option<Place> {
         if let Some(within) = within {
             let (held, at) = self.place_of(within, probe)?;
-            if at.is_ok() || !self.leaves[held].span.leaf.is_full() {
+            if at.is_ok() || self.leaves[held].span.leaf.has_room(probe) {
                 return Some((held, at));
             }
         }
@@ -432,7 +452,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             let found = self.tree.retry(|| self.find(&Position::At(*probe)));
             let held = self.index_of(found.leaf)?;
             match find_in(found.leaf, probe) {
-                Err(at) if found.leaf.is_full() => {
+                Err(at) if !found.leaf.has_room(probe) => {
                     let at = place_of_split(found.leaf, at, &mut splits);
                     self.split(held, &found, at, probe);
                 }
@@ -468,7 +488,9 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         };
         self.has_split = true;
         self.last.set(None);
-        let (right, lock) = self.tree.split_leaf(found.leaf, at, under, probe, lock);
+        let (right, lock) = self
+            .tree
+            .split_leaf(found.leaf, at, under, probe, self.guard, lock);
         self.add(right, lock);
         for half in [held, self.leaves.len() - 1] {
             self.leaves[half].changed = true;
@@ -483,7 +505,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             Kind::Leaf(_) => Ok(()),
             Kind::Inner(_) => {
                 let here = self.tree.enter_root(root)?;
-                self.tree.split_first_full(here, 1, probe)
+                self.tree.split_first_full(here, 1, probe, self.guard)
             }
         }
     }
@@ -497,7 +519,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
             None => SearchKey::new(key),
         };
         let place = self.room_for(within, &probe)?;
-        self.settle(place.0);
+        self.note(place, &probe);
         Some((probe.head, place))
     }
 
@@ -516,21 +538,17 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         let leaf = held.span.leaf;
         match at {
             Ok(at) => {
-                let slot = &leaf.values()[at];
-                let value = slot.load();
-                slot.store(new.value);
+                let value = leaf.value(at);
+                leaf.set_value(at, new.value);
                 Some(Taken {
                     key: new.key,
                     value,
                 })
             }
             Err(at) => {
-                let own = || key.take().map(|key| StoredKey::new(key, head));
-                let entry = Entry {
-                    key: new.key.or_else(own)?,
-                    value: new.value,
-                };
-                leaf.insert(at, entry);
+                let own = || key.take().map(|key| NewKey::Own(key, head));
+                let key = new.key.map(NewKey::Again).or_else(own)?;
+                leaf.insert(at, key, new.value, self.guard);
                 leaf.note_insertion(at);
                 self.growth += 1;
                 None
@@ -538,9 +556,10 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         }
     }
 
-    /// Settles a held leaf before it is changed.
-    fn settle(&self, held: usize) {
-        self.tree.settle(self.leaves[held].span.leaf, self.now);
+    /// Notes what is at a place before it is changed.
+    fn note(&self, (held, at): Place, key: &SearchKey<'_, S>) {
+        let leaf = self.leaves[held].span.leaf;
+        self.tree.note(leaf, self.now, key, at, self.guard);
     }
 
     /// Takes out what is at a place.
@@ -551,7 +570,7 @@ impl<'g, S: Spec> HeldLeaves<'g, S> {
         let held = &mut self.leaves[held];
         let leaf = held.span.leaf;
         let entry = leaf.entry(at);
-        leaf.remove(at);
+        leaf.remove(at, self.guard);
         self.growth -= 1;
         (held.changed, held.has_moved) = (true, true);
         held.removed = Some(entry.key);
@@ -569,7 +588,7 @@ impl<S: Spec> ShownParts<S::Key, S::Value> for HeldLeaves<'_, S> {
         };
         let leaf = self.leaves[held].span.leaf;
         // SAFETY: the value is in a leaf that this thread has locked.
-        unsafe { leaf.values()[at].load().with(read) };
+        unsafe { leaf.value(at).with(read) };
         true
     }
 
@@ -622,8 +641,9 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
     }
 
     fn take(&mut self, within: usize, key: &S::Key) -> Option<Taken<S>> {
-        let place = self.place_of(within, &self.probe(within, key))?;
-        self.settle(place.0);
+        let probe = self.probe(within, key);
+        let place = self.place_of(within, &probe)?;
+        self.note(place, &probe);
         self.take_at(place)
     }
 
@@ -659,7 +679,10 @@ impl<S: Spec> HeldParts<S::Key, S::Value> for HeldLeaves<'_, S> {
             drop(lock);
         }
         self.tree.len.add(self.growth);
-        let unlinked = taken.into_iter().chain(self.loose).filter(Taken::owns);
+        let unlinked = taken.into_iter().chain(self.loose);
+        // SAFETY: the keys were in leaves while this thread was pinned.
+        let unlinked = unlinked.map(|taken| unsafe { taken.loose() });
+        let unlinked = unlinked.filter(LooseTaken::owns);
         // SAFETY: this thread alone has unlinked them, or has never linked them.
         unsafe { self.guard.defer_each(unlinked, |taken| taken.free()) };
         for key in underfull {

@@ -3,6 +3,8 @@
 use super::finger::Era;
 use super::node::{Header, InnerRef, Kind, LeafRef, NodeRef};
 use super::snapshots::Snapshots;
+use super::text::Heap;
+use crate::kit::blocks::Blocks;
 use crate::kit::{self, SearchKey, Spec};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -19,6 +21,8 @@ pub(super) struct Tree<S> {
     pub(super) len: CachePadded<StripedCounter>,
     pub(super) counters: CachePadded<Counters>,
     pub(super) collector: Collector,
+    /// Where leaves of text lie. Dropped after the collector, which has leaves and blocks to free.
+    pub(super) blocks: Option<Box<Blocks>>,
     pub(super) snapshots: Snapshots,
     pub(super) era: CachePadded<Era>,
     /// Frees the tree below its root. Stored, so that the type needs no bounds on keys and values.
@@ -110,13 +114,15 @@ pub(super) type LeafPlace<'g, S> = Place<'g, S, LeafRef<'g, S>>;
 
 impl<S: Spec> Tree<S> {
     pub(super) fn new() -> Self {
-        let tree = Self::with_root(LeafRef::new().node());
+        let blocks = blocks_of::<S>();
+        let leaf = LeafRef::new(Heap::of(blocks.as_deref()));
+        let tree = Self::with_root(leaf.node(), blocks);
         count(&tree.counters.leaves);
         tree
     }
 
     /// A tree that takes over these nodes. The caller still has to count them.
-    pub(super) fn with_root(root: NodeRef<'static, S>) -> Self {
+    pub(super) fn with_root(root: NodeRef<'static, S>, blocks: Option<Box<Blocks>>) -> Self {
         let mut first = root;
         while let Kind::Inner(inner) = first.kind()
             && let Some(child) = inner.child(0)
@@ -130,6 +136,7 @@ impl<S: Spec> Tree<S> {
             len: CachePadded::new(StripedCounter::new()),
             counters: CachePadded::new(Counters::default()),
             collector: Collector::new(),
+            blocks,
             snapshots: Snapshots::new(),
             era: CachePadded::new(Era::begin()),
             free: free_root::<S>,
@@ -224,7 +231,7 @@ impl<S: Spec> Tree<S> {
         index: usize,
     ) -> Result<Place<'g, S>, Restart> {
         let node = self.child(inner, version, index)?;
-        node.prefetch();
+        node.prefetch_below(inner.level());
         let child_version = node.lock().read()?;
         let moves = node.moves();
         // Still the child: so the range that it was responsible for at `child_version` is known.
@@ -298,6 +305,12 @@ impl<S: Spec> Tree<S> {
     }
 }
 
+/// The regions of a new tree, if its leaves are leaves of text.
+pub(super) fn blocks_of<S: Spec>() -> Option<Box<Blocks>> {
+    let has_regions = S::is_text() && cfg!(not(any(loom, shuttle)));
+    has_regions.then(|| Box::new(Blocks::new()))
+}
+
 impl<S> Drop for Tree<S> {
     fn drop(&mut self) {
         let root = self.root.load(Ordering::Relaxed);
@@ -330,10 +343,9 @@ pub(super) unsafe fn free_subtree<S: Spec>(node: NodeRef<'_, S>) {
         match node.kind() {
             Kind::Leaf(leaf) => {
                 for at in 0..count {
-                    let entry = leaf.entry(at);
-                    entry.key.free();
-                    drop(entry.value.take());
+                    leaf.entry(at).loose().free();
                 }
+                drop(leaf.take_undo());
             }
             Kind::Inner(inner) => {
                 for at in 0..count {

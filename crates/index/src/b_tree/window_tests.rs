@@ -3,8 +3,8 @@
 use super::OlcBTree;
 use super::node::{Kind, NodeRef};
 use super::tree::Tree;
-use crate::key::{BuiltInHead, ByteHead, ByteKey, ByteString, KeyHead};
-use crate::kit::Spec;
+use crate::key::{BuiltInHead, ByteHead, ByteKey, ByteString, KeyHead, TextHead};
+use crate::kit::{Parameters, Spec};
 use crate::{Direction, KeyRange, OrderedIndex, Update};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -276,13 +276,28 @@ proptest! {
     fn so_does_one_of_keys_with_heads_of_their_own_and_hints(steps in steps()) {
         follows_the_model::<ByteString, ByteHead, 1024>(&steps);
     }
+
+    #[test]
+    fn so_does_one_with_leaves_of_text(steps in steps()) {
+        follows_the_model::<Vec<u8>, TextHead<ByteHead>, 0>(&steps);
+    }
+
+    #[test]
+    fn so_does_one_with_leaves_of_text_and_hints(steps in steps()) {
+        follows_the_model::<Vec<u8>, TextHead<BuiltInHead>, 1024>(&steps);
+    }
+
+    #[test]
+    fn so_does_one_with_leaves_of_text_of_keys_with_heads_of_their_own(steps in steps()) {
+        follows_the_model::<ByteString, TextHead<ByteHead>, 0>(&steps);
+    }
 }
 
 /// What would make it fail: a thread that takes the windows of one prefix for those of another. Two
 /// threads keep making prefixes shorter (by a key without it) and longer (by splits), two read.
-fn readers_find_every_key<K: Key>() {
+fn readers_find_every_key<K: Key, H: KeyHead<K>>() {
     const ROUNDS: u32 = if cfg!(miri) { 2 } else { 300 };
-    let tree = &Low::<K>::default();
+    let tree = &Low::<K, H>::default();
     let text = |number: u32| format!("user:000123:{:03}@example.org", number);
     let stable = |number: u32| K::from(text(number).as_bytes());
     for number in 0..60 {
@@ -344,12 +359,21 @@ fn readers_find_every_key<K: Key>() {
 
 #[test]
 fn readers_find_every_key_while_prefixes_change() {
-    readers_find_every_key::<Vec<u8>>();
+    readers_find_every_key::<Vec<u8>, ByteHead>();
 }
 
 #[test]
 fn readers_find_every_key_while_prefixes_of_own_heads_change() {
-    readers_find_every_key::<ByteString>();
+    readers_find_every_key::<ByteString, ByteHead>();
+}
+
+#[test]
+fn readers_find_every_key_while_prefixes_of_leaves_of_text_change() {
+    assert!(Parameters::<Vec<u8>, u32, TextHead<ByteHead>>::is_text());
+    assert!(Parameters::<ByteString, u32, TextHead<ByteHead>>::is_text());
+    assert!(!Parameters::<Vec<u8>, u32, ByteHead>::is_text());
+    readers_find_every_key::<Vec<u8>, TextHead<ByteHead>>();
+    readers_find_every_key::<ByteString, TextHead<ByteHead>>();
 }
 
 /// How many neighbouring heads of leaves are equal.

@@ -1,6 +1,7 @@
 //! Where a comparing index gets the heads of its keys.
 
-use super::ByteKey;
+use super::read_back::OnlyHere;
+use super::{ByteKey, ReadBack};
 use crate::form::{Form, Sought};
 use crate::kit::{InPlace, Packed};
 use std::marker::PhantomData;
@@ -142,6 +143,18 @@ pub trait KeyHead<K>: Send + Sync + 'static {
     /// Set if a key is its byte form.
     #[doc(hidden)]
     const PLAIN_BYTES: Option<PlainBytes<K>> = None;
+
+    /// How keys are made of their byte forms again, if an index may keep only these; `None` if it
+    /// may not. Only with [`PLAIN_BYTES`](Self::PLAIN_BYTES). The memory of an index depends on
+    /// that this always answers the same: so only this crate can name its argument, and write it.
+    #[doc(hidden)]
+    #[inline]
+    fn read_back(_: OnlyHere) -> Option<ReadBack<K>>
+    where
+        K: 'static,
+    {
+        None
+    }
 
     /// A hash of a key with this head. Equal keys have equal hashes.
     #[doc(hidden)]

@@ -8,6 +8,8 @@
 //! - [`ByteString`]: byte strings whose heads are made for text, by the code of `text_code`.
 //! - `parts`: what the byte forms of composite keys are made of.
 //! - `packing`: a key in a word, as a node keeps it.
+//! - `read_back`: keys that are made of their bytes again, and [`TextHead`], which says that an
+//!   index may keep them so.
 //! - [`KeyHead`]: where a comparing index gets the heads from, if there are any.
 //! - [`TotalF32`], [`TotalF64`]: floats, in their total order.
 
@@ -20,8 +22,10 @@ mod numbers;
 pub(crate) mod packing;
 #[doc(hidden)]
 pub mod parts;
+mod read_back;
 mod strings;
 mod text_code;
+mod text_head;
 mod tuples;
 mod variants;
 
@@ -32,6 +36,11 @@ pub use float::{TotalF32, TotalF64};
 pub use head::PlainBytes;
 pub use head::{ByteHead, HeadWord, KeyHead, NoHead};
 pub(crate) use head::{has_own_heads, head_is_key};
+pub(crate) use read_back::OnlyHere;
+#[doc(hidden)]
+pub use read_back::ReadBack;
+#[doc(hidden)]
+pub use text_head::TextHead;
 
 /// A key with a byte form in the same order.
 ///

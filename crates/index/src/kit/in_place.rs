@@ -105,10 +105,16 @@ impl<S: Spec> PackedValue<S> {
         })
     }
 
-    /// What a slot leads to; for prefetches only.
+    /// What a slot leads to: for prefetches, and for a node that keeps it with other words.
     #[inline]
     pub fn word(self) -> *mut () {
         self.0.word()
+    }
+
+    /// The inverse of [`word`](Self::word).
+    #[inline]
+    pub const fn of_word(word: *mut ()) -> Self {
+        Self(Packed::of_word(word))
     }
 
     /// The bits of this word as a value, which must not be dropped unless the caller owns it.

@@ -14,10 +14,12 @@
 //! | `bytes`: the same for the bytes of a radix tree's node | `bytes` |
 //! | `prefetch`, `apart`, `on_unwind` | `prefetch`, `apart`, `unwind` |
 //! | `HugePage`: memory whose addresses are found fast | `huge_pages` |
+//! | `Blocks`: regions of a map, in such memory, that are divided into blocks | `blocks` |
 //!
 //! Not a part of the public API: anything here may change in any version.
 
 mod apart;
+pub(crate) mod blocks;
 pub(crate) mod bytes;
 mod heads;
 mod huge_pages;

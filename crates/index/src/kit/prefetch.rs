@@ -19,6 +19,8 @@ pub fn prefetch<T>(address: *const T) {
 /// would take another message between the processors that fight over it.
 #[inline(always)]
 pub fn prefetch_to_write<T>(address: *const T) {
+    #[cfg(sim)]
+    tremula_sync::sim::prefetch(address, true);
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: every x86-64 processor knows the instruction or takes it for one that does nothing;
     // it has no effect that a program can observe, whatever the address.

@@ -1,7 +1,7 @@
 //! The types and the node size of an engine, in one type parameter.
 
 use crate::contract::Storable;
-use crate::key::{KeyHead, head_is_key};
+use crate::key::{KeyHead, OnlyHere, ReadBack, head_is_key};
 use std::marker::PhantomData;
 
 /// The types that an engine was given, and the size of its nodes. The types of an engine's parts
@@ -15,6 +15,23 @@ pub trait Spec: Copy + Send + Sync + 'static {
     type Head: KeyHead<Self::Key>;
     /// The greatest size of a node, in an engine in which it can be chosen.
     const NODE_BYTES: usize;
+    /// How keys are made of the bytes that leaves of text keep of them; `None` if an index keeps
+    /// the keys themselves. Known at compile time.
+    #[inline(always)]
+    fn read_back() -> Option<ReadBack<Self::Key>> {
+        // A word of such a leaf has eight bytes of a key, or a pointer.
+        if Self::HEAD_IS_KEY || size_of::<usize>() != size_of::<u64>() {
+            return None;
+        }
+        Self::Head::read_back(OnlyHere)
+    }
+
+    /// Whether leaves are leaves of text.
+    #[inline(always)]
+    fn is_text() -> bool {
+        Self::read_back().is_some()
+    }
+
     /// Whether only the head of a key is kept. Dropping such a key does nothing.
     const HEAD_IS_KEY: bool = head_is_key::<Self::Key, Self::Head>();
 }

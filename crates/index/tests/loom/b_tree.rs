@@ -4,6 +4,7 @@
 //! Nodes hold four entries here, and three separators. The readers are the spawned threads, because
 //! the checker would not explore everything for a thread that reads before it writes.
 
+use tremula_index::key::{ByteHead, KeyHead, TextHead};
 use tremula_index::{Direction, KeyRange, OlcBTree, OrderedIndex};
 use tremula_sync::model::check;
 use tremula_sync::{Arc, thread};
@@ -220,7 +221,7 @@ fn a_writer_that_waited_for_a_leaf_follows_its_key() {
 }
 
 /// A tree of one leaf with the keys 1 and 2, which share ten bytes, each its own value.
-fn tree_of_text() -> Arc<OlcBTree<String, u32>> {
+fn tree_of_text<H: KeyHead<String>>() -> Arc<OlcBTree<String, u32, H>> {
     let entries = (1..=2).map(|number| (text(number), number));
     Arc::new(OlcBTree::from_sorted(entries).unwrap())
 }
@@ -229,26 +230,48 @@ fn text(number: u32) -> String {
     format!("user:0001:{number}")
 }
 
-#[test]
-fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_shorter() {
-    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_shorter";
-    check(name, 2, || {
-        let tree = tree_of_text();
+/// A reader looks for a key beside a writer who inserts another.
+fn reader_beside_insertion<H: KeyHead<String>>(
+    name: &'static str,
+    preemptions: usize,
+    inserted: &'static str,
+) {
+    check(name, preemptions, move || {
+        let tree = tree_of_text::<H>();
         let other = Arc::clone(&tree);
         let reader = thread::spawn(move || {
             assert_eq!(other.get(&text(2)), Some(2));
         });
-        tree.insert("user:0".to_owned(), 0);
+        tree.insert(inserted.to_owned(), 0);
         reader.join().unwrap();
         assert_eq!(tree.len(), 3);
     });
 }
 
 #[test]
-fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer() {
-    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer";
-    check(name, 2, || {
-        let tree = tree_of_text();
+fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_shorter() {
+    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_shorter";
+    reader_beside_insertion::<ByteHead>(name, 2, "user:0");
+}
+
+#[test]
+fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_of_text_becomes_shorter() {
+    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_of_text_becomes_shorter";
+    reader_beside_insertion::<TextHead<ByteHead>>(name, 2, "user:0");
+}
+
+#[test]
+fn a_reader_finds_a_key_while_its_leaf_of_text_gets_another_block() {
+    let name = "a_reader_finds_a_key_while_its_leaf_of_text_gets_another_block";
+    let long = "user:0001:0, which takes more words than are left in the block";
+    // A block has many words, each of which is a step.
+    reader_beside_insertion::<TextHead<ByteHead>>(name, 1, long);
+}
+
+/// A reader looks for a key while the prefix of its leaf becomes longer.
+fn reader_beside_split<H: KeyHead<String>>(name: &'static str, preemptions: usize) {
+    check(name, preemptions, || {
+        let tree = tree_of_text::<H>();
         for key in ["a", "b"] {
             tree.insert(key.to_owned(), 0);
         }
@@ -261,6 +284,40 @@ fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer() {
         reader.join().unwrap();
         assert_eq!(tree.shape().get("splits"), Some(1));
     });
+}
+
+#[test]
+fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer() {
+    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_becomes_longer";
+    reader_beside_split::<ByteHead>(name, 2);
+}
+
+#[test]
+fn a_reader_finds_a_key_while_the_prefix_of_its_leaf_of_text_becomes_longer() {
+    let name = "a_reader_finds_a_key_while_the_prefix_of_its_leaf_of_text_becomes_longer";
+    reader_beside_split::<TextHead<ByteHead>>(name, 1);
+}
+
+#[test]
+fn a_key_that_lies_aside_is_read_whole_or_not_at_all() {
+    check(
+        "a_key_that_lies_aside_is_read_whole_or_not_at_all",
+        2,
+        || {
+            let tree = tree_of_text::<TextHead<ByteHead>>();
+            let long = || text(2) + &"s".repeat(200);
+            tree.insert(long(), 3);
+            let other = Arc::clone(&tree);
+            let reader = thread::spawn(move || {
+                if let Some((key, value)) = other.next(&text(2)) {
+                    assert_eq!((key, value), (long(), 3));
+                }
+            });
+            assert_eq!(tree.remove(&long()), Some(3));
+            reader.join().unwrap();
+            assert_eq!(tree.len(), 2);
+        },
+    );
 }
 
 /// The keys of a snapshot that is taken beside `write`.
@@ -333,4 +390,34 @@ fn a_snapshot_shows_all_while_leaves_are_merged() {
         },
         |seen| seen.contains(&20) && (seen.contains(&10) || !seen.contains(&40)),
     );
+}
+
+/// Two keys of a leaf are noted, and the third change copies it. The snapshot, which is read part
+/// by part, may come to it before, between and after these.
+#[test]
+fn a_snapshot_undoes_what_is_noted_beside_it() {
+    check("a_snapshot_undoes_what_is_noted_beside_it", 2, || {
+        let tree = two_leaves();
+        let other = Arc::clone(&tree);
+        let reader = thread::spawn(move || {
+            let (mut entries, cursor) = (Vec::new(), other.begin_snapshot(KeyRange::all()));
+            let mut cursor = cursor.unwrap();
+            while other.read_snapshot(&mut cursor, 1, &mut entries) {}
+            let seen = |key| {
+                entries
+                    .iter()
+                    .find(|entry| entry.0 == key)
+                    .map(|entry| entry.1)
+            };
+            // In the order in which they are written.
+            let written = [seen(40) == Some(41), seen(30).is_none(), seen(35).is_some()];
+            assert!(written.is_sorted_by(|one, next| one >= next), "{entries:?}");
+            assert!(entries.is_sorted() && seen(10).is_some() && seen(20).is_some());
+        });
+        tree.insert(40, 41);
+        tree.remove(&30);
+        tree.insert(35, 35);
+        reader.join().unwrap();
+        assert_eq!(keys(&tree), [10, 20, 35, 40]);
+    });
 }

@@ -9,6 +9,7 @@ pub(crate) mod moments;
 pub(crate) mod operations;
 pub(crate) mod self_validating;
 pub(crate) mod suite;
+pub(crate) mod text;
 pub(crate) mod values;
 
 use tremula_index::ca_tree::CaTreeConfig;

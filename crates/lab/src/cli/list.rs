@@ -43,6 +43,7 @@ pub(super) fn list() -> String {
         ("engines of redis", ContestantKind::Servers),
         ("engines of transactions", ContestantKind::Transacting),
         ("engines of feeds", ContestantKind::Watched),
+        ("engines of observing", ContestantKind::Observed),
         ("engines of beside_attackers", ContestantKind::Attacked),
         ("engines of expiry", ContestantKind::Expiring),
     ] {

@@ -37,7 +37,7 @@ pub(super) struct SimulateArgs {
     /// Engines to compare [default: all of this project that the experiment is about].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     engines: Vec<ContestantName>,
-    /// The mixes to simulate, of an experiment that has mixes [default: all].
+    /// The mixes to simulate, of an experiment that has mixes [default: all that can be].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     mixes: Vec<String>,
     /// Keys inserted in all, or the size of the key range.
@@ -68,8 +68,8 @@ pub(super) struct SimulateArgs {
 }
 
 /// The experiments whose threads, clocks and shared words are all virtual in a simulation: of
-/// `signals`, the workloads `drain` and `live`.
-const SIMULATED: [&str; 10] = [
+/// `signals`, the workloads `drain` and `live`, and of `shard_cache` all but `paced`.
+const SIMULATED: [&str; 11] = [
     "insert_disjoint_ranges",
     "ordered_mix",
     "range_update",
@@ -79,6 +79,7 @@ const SIMULATED: [&str; 10] = [
     "adaptation",
     "ets_throughput",
     "signals",
+    "shard_cache",
     "bw_tree_ablation",
 ];
 
@@ -93,18 +94,37 @@ fn check(arguments: &SimulateArgs) -> Result<Profile, LabError> {
     super::shared::refuse_twice(&arguments.cores)?;
     super::shared::refuse_twice(&arguments.engines)?;
     super::shared::refuse_twice(&arguments.mixes)?;
-    let virtual_ones = ["drain", "live"];
-    let is_real = |mix: &String| !virtual_ones.contains(&mix.as_str());
-    if name == "signals" && (arguments.mixes.is_empty() || arguments.mixes.iter().any(is_real)) {
-        return Err(LabError::NotSimulated {
-            experiment: "signals without --mixes of drain and live",
-            known: SIMULATED.join(", "),
-        });
-    }
+    mixes(arguments)?;
     let profile = Profile::find(&arguments.machine)?;
     Ok(match arguments.without_transfers {
         true => profile.without_transfers(),
         false => profile,
+    })
+}
+
+/// The mixes that are asked for; none stands for all. If none is asked for, those that can be
+/// simulated.
+fn mixes(arguments: &SimulateArgs) -> Result<Vec<String>, LabError> {
+    let name = arguments.experiment.name();
+    let is_real = |mix: &&str| match name {
+        "signals" => *mix != "drain" && *mix != "live",
+        "shard_cache" => *mix == "paced",
+        _ => false,
+    };
+    let all = arguments.experiment.mixes();
+    let virtual_ones = || all.iter().filter(|mix| !is_real(mix));
+    let asked = &arguments.mixes;
+    let real = all.iter().find(|mix| is_real(mix));
+    let real_and_asked = |mix: &&&str| is_real(mix) && asked.iter().any(|asked| asked == **mix);
+    if let Some(mix) = all.iter().find(real_and_asked) {
+        return Err(LabError::NotSimulated {
+            experiment: mix,
+            known: Vec::from_iter(virtual_ones().copied()).join(", "),
+        });
+    }
+    Ok(match (asked.is_empty(), real) {
+        (true, Some(_)) => virtual_ones().map(|mix| (*mix).to_owned()).collect(),
+        _ => asked.clone(),
     })
 }
 
@@ -135,7 +155,7 @@ pub(super) fn run(arguments: &SimulateArgs) -> Result<(), LabError> {
         runs: 1,
         repeats: 0,
         seed: arguments.seed,
-        mixes: arguments.mixes.clone(),
+        mixes: mixes(arguments)?,
         key_sets: arguments.key_sets.clone(),
         distributions: arguments.distributions.clone(),
         ..Settings::default()

@@ -8,8 +8,8 @@ use crate::{
     measure::Sample,
     memory::FillCommand,
     workload::{
-        AttackJob, CounterJob, ExpiryJob, FeedJob, Job, RedisJob, RowJob, SequentialWork,
-        ShardCacheJob, SignalsJob, TableJob, TransactionJob,
+        AttackJob, CounterJob, ExpiryJob, FeedJob, Job, ObserveJob, RedisJob, RowJob,
+        SequentialWork, ShardCacheJob, SignalsJob, TableJob, TransactionJob,
     },
 };
 use std::{env, fmt};
@@ -32,6 +32,11 @@ pub trait Entrant: fmt::Debug + Send + Sync {
     /// What this machine lacks to run it, and how to get that; `None` if nothing.
     fn missing(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Whether it does its work in threads of this process.
+    fn is_in_process(&self) -> bool {
+        true
     }
 
     /// Why it cannot take part in an experiment of one of its kinds; `None` if it can.
@@ -157,6 +162,8 @@ pub enum Contestant {
     Transacting(Box<dyn Measures<TransactionJob>>),
     /// For experiments of [`ContestantKind::Watched`].
     Watched(Box<dyn Measures<FeedJob>>),
+    /// For experiments of [`ContestantKind::Observed`].
+    Observed(Box<dyn Measures<ObserveJob>>),
     /// For experiments of [`ContestantKind::Attacked`].
     Attacked(Box<dyn Measures<AttackJob>>),
     /// For experiments of [`ContestantKind::Expiring`].
@@ -180,6 +187,7 @@ impl Contestant {
             (Self::Server(server), Job::Redis(job)) => server.measure(job),
             (Self::Transacting(server), Job::Transactions(job)) => server.measure(job),
             (Self::Watched(server), Job::Feeds(job)) => server.measure(job),
+            (Self::Observed(server), Job::Observe(job)) => server.measure(job),
             (Self::Attacked(server), Job::Attack(job)) => server.measure(job),
             (Self::Expiring(server), Job::Expiry(job)) => server.measure(job),
             _ => Err(LabError::Unavailable {
@@ -201,6 +209,7 @@ impl Contestant {
             Self::Server(server) => &mut **server,
             Self::Transacting(server) => &mut **server,
             Self::Watched(server) => &mut **server,
+            Self::Observed(server) => &mut **server,
             Self::Attacked(server) => &mut **server,
             Self::Expiring(server) => &mut **server,
         }

@@ -16,6 +16,7 @@ mod sequential;
 mod servers;
 mod shards;
 mod signals;
+mod store_calls;
 mod subject;
 
 pub use bw_variant::BwVariant;
@@ -34,7 +35,7 @@ pub use shards::{ShardForm, peak_of_affinity};
 pub(crate) use signals::channel_tests;
 #[cfg(feature = "rivals")]
 pub(crate) use signals::{Channel, ChannelTask, Receiving, Sending};
-pub use signals::{ChannelKind, ChannelRival, InProcessChannel, burst};
+pub use signals::{ChannelKind, ChannelRival, InProcessChannel, QueueKind, burst};
 pub(crate) use subject::Task;
 #[cfg(all(test, feature = "rivals"))]
 pub(crate) use subject::tests as subject_tests;
@@ -43,6 +44,7 @@ pub use subject::{Index, Subject, check};
 use crate::{LabError, case::ContestantKind};
 use sequential::PlainBTreeMap;
 use std::{fmt, str::FromStr, sync::LazyLock};
+use store_calls::StoreCalls;
 
 /// A contestant by its name.
 #[derive(Clone, Copy)]
@@ -55,6 +57,7 @@ static ALL: LazyLock<Vec<ContestantName>> = LazyLock::new(|| {
     enter(&mut all, [PlainBTreeMap]);
     enter(&mut all, Rival::ALL.map(Table::Rival));
     enter(&mut all, RowTable::all());
+    enter(&mut all, [StoreCalls]);
     enter(&mut all, Ets::ALL);
     enter(&mut all, ChannelKind::all());
     enter(&mut all, MessageQueue::ALL);
@@ -111,6 +114,9 @@ impl ContestantName {
     /// What this machine lacks to run it, and how to get that; `None` if nothing.
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
+        if cfg!(sim) && !self.0.is_in_process() {
+            return Some("it runs in a process of its own, which no simulation reaches");
+        }
         self.0.missing()
     }
 

@@ -14,6 +14,7 @@ mod high_contention;
 mod insert_disjoint_ranges;
 mod long_scan;
 mod memory;
+mod observing;
 mod ordered_mix;
 mod range_update;
 mod redis;
@@ -32,7 +33,7 @@ use crate::LabError;
 use experiment::{chosen, each_thread_count, threads};
 
 /// Every experiment.
-pub const ALL: [&dyn Experiment; 23] = [
+pub const ALL: [&dyn Experiment; 24] = [
     &insert_disjoint_ranges::InsertDisjointRanges,
     &ordered_mix::OrderedMix,
     &range_update::RangeUpdate,
@@ -54,6 +55,7 @@ pub const ALL: [&dyn Experiment; 23] = [
     &redis::Redis,
     &transactions::Transactions,
     &feeds::Feeds,
+    &observing::Observing,
     &beside_attackers::BesideAttackers,
     &expiry::Expiry,
 ];

@@ -1,6 +1,6 @@
 //! The server compared with a real Redis, both driven by the real `redis-benchmark`.
 
-use super::{Case, ContestantKind, Experiment, chosen, threads};
+use super::{Case, ContestantKind, Experiment, chosen, each_thread_count};
 use crate::{
     Settings,
     keys::KeySet,
@@ -48,39 +48,44 @@ impl Experiment for Redis {
     }
 
     fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
-        let all = RedisCommand::ALL.map(|command| command.name().to_owned());
-        let mut groups = Vec::new();
-        for command in chosen(&settings.mixes, &all) {
-            let Ok(command) = command.parse::<RedisCommand>() else {
-                continue;
-            };
-            for pipelining in Pipelining::ALL {
-                for threads in threads(self, settings) {
-                    groups.push(vec![Case {
-                        workload: command.name(),
-                        distribution: None,
-                        key_set: pipelining.name(),
-                        threads,
-                        keys: settings.keys.unwrap_or(self.default_keys(None)),
-                    }]);
-                }
-            }
-        }
-        groups
+        commands(self, settings)
     }
 
     fn job(&self, group: &[Case], _run: usize, settings: &Settings) -> Job {
-        let case = &group[0];
-        Job::Redis(RedisJob {
-            command: case
-                .workload
-                .parse()
-                .expect("a case is named by its command"),
-            pipelining: pipelining(case),
-            clients: case.threads,
-            keys: case.keys,
-            duration: settings.duration,
-        })
+        Job::Redis(load(&group[0], settings))
+    }
+}
+
+/// A case for each of the experiment's commands, each pipelining and each number of clients, each a
+/// group of its own. A transaction counts as a command.
+pub(super) fn commands(experiment: &dyn Experiment, settings: &Settings) -> Vec<Vec<Case>> {
+    let names = experiment.workloads();
+    let all: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let wanted = chosen(&settings.mixes, &all);
+    let mut groups = Vec::new();
+    for workload in wanted {
+        let Some(&workload) = names.iter().find(|name| **name == workload) else {
+            continue;
+        };
+        for pipelining in Pipelining::ALL {
+            let key_set = pipelining.name();
+            groups.extend(each_thread_count(experiment, settings, workload, key_set));
+        }
+    }
+    groups
+}
+
+/// What clients send in this case.
+pub(super) fn load(case: &Case, settings: &Settings) -> RedisJob {
+    RedisJob {
+        command: case
+            .workload
+            .parse()
+            .expect("a case is named by its command"),
+        pipelining: pipelining(case),
+        clients: case.threads,
+        keys: case.keys,
+        duration: settings.duration,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Transactions on the server, compared with a real Redis, and with the same commands one by one.
 
-use super::{Case, ContestantKind, Experiment, chosen, each_thread_count, redis::pipelining};
+use super::redis::{commands, pipelining};
+use super::{Case, ContestantKind, Experiment};
 use crate::{
     Settings,
     keys::KeySet,
-    workload::{Job, Pipelining, Transaction, TransactionJob},
+    workload::{Job, Transaction, TransactionJob},
 };
 
 /// The experiment `transactions`.
@@ -48,18 +49,7 @@ impl Experiment for Transactions {
     }
 
     fn groups(&self, settings: &Settings) -> Vec<Vec<Case>> {
-        let all = Transaction::ALL.map(|transaction| transaction.name().to_owned());
-        let mut groups = Vec::new();
-        for transaction in chosen(&settings.mixes, &all) {
-            let Ok(transaction) = transaction.parse::<Transaction>() else {
-                continue;
-            };
-            for pipelining in Pipelining::ALL {
-                let (workload, key_set) = (transaction.name(), pipelining.name());
-                groups.extend(each_thread_count(self, settings, workload, key_set));
-            }
-        }
-        groups
+        commands(self, settings)
     }
 
     fn job(&self, group: &[Case], run: usize, settings: &Settings) -> Job {

@@ -60,9 +60,11 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
         let place = names.iter().position(|name| *name == study.experiment);
         place.unwrap_or(names.len())
     });
+    // A claim is about a real machine.
+    let measured: Vec<Record> = records.iter().filter(|r| !r.simulated).cloned().collect();
     let judged: Vec<(&Claim, Verdict)> = claims::ALL
         .iter()
-        .map(|claim| (claim, claim.judge(&records)))
+        .map(|claim| (claim, claim.judge(&measured)))
         .collect();
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -139,7 +141,7 @@ fn head(records: &[Record], date: &str, judged: &[(&Claim, Verdict)]) -> String 
         .iter()
         .map(|machine| {
             let cores = plural(machine.cores, "core");
-            format!("{}, {cores}, Linux {}", machine.cpu, machine.kernel)
+            format!("{}, {cores}, {}", machine.cpu, machine.system())
         })
         .collect();
     let builds = in_order(records.iter().map(|record| {

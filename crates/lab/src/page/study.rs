@@ -20,6 +20,8 @@ pub(super) struct Panel<'a> {
     pub(super) keys: u64,
     /// Whether its records are slices of time, in order.
     pub(super) has_slices: bool,
+    /// The machine whose virtual cores its records are of; `None` if they were measured.
+    pub(super) simulated_on: Option<&'a str>,
     pub(super) records: Vec<&'a Record>,
 }
 
@@ -92,6 +94,7 @@ impl<'a> Study<'a> {
                 && panel.key_set == record.key_set
                 && panel.keys == record.keys
                 && panel.has_slices == slice.is_some()
+                && panel.simulated_on == record.simulated_on()
         };
         match self.panels.iter_mut().find(belongs) {
             Some(panel) => panel.records.push(record),
@@ -101,6 +104,7 @@ impl<'a> Study<'a> {
                 key_set: &record.key_set,
                 keys: record.keys,
                 has_slices: slice.is_some(),
+                simulated_on: record.simulated_on(),
                 records: vec![record],
             }),
         }
@@ -111,12 +115,16 @@ impl<'a> Panel<'a> {
     /// The caption of the panel.
     pub(super) fn name(&self) -> String {
         let distribution = self.distribution.map(|d| format!(", {d}"));
+        let simulated = self
+            .simulated_on
+            .map(|machine| format!(" · simulated on {machine}"));
         format!(
-            "{}{} · {} × {}",
+            "{}{} · {} × {}{}",
             self.workload,
             distribution.unwrap_or_default(),
             self.key_set,
-            markup::count(self.keys)
+            markup::count(self.keys),
+            simulated.unwrap_or_default()
         )
     }
 
@@ -181,6 +189,20 @@ mod tests {
         assert_eq!(panels[0].engines(), ["locked", "ca_tree"]);
         assert!(panels[1].has_slices && panels[1].workload == "phases");
         assert_eq!(panels[1].records.len(), 2);
+    }
+
+    #[test]
+    fn simulated_records_have_panels_of_their_own_that_say_so() {
+        let measured = some_record("lookup", 1, "locked", 1.0);
+        let mut simulated = measured.clone();
+        simulated.simulated = true;
+        simulated.made_by.machine.cpu = "two_sockets".to_owned();
+        let records = [measured, simulated];
+        let studies = Study::all(&records);
+        let names: Vec<_> = studies[0].panels.iter().map(Panel::name).collect();
+        assert_eq!(names.len(), 2);
+        assert!(!names[0].contains("simulated"), "{names:?}");
+        assert!(names[1].ends_with("simulated on two_sockets"), "{names:?}");
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl Record {
         self.oversubscribed || self.threads > self.made_by.machine.cores
     }
 
+    /// The machine whose virtual cores it ran on; `None` if it was measured.
+    #[must_use]
+    pub fn simulated_on(&self) -> Option<&str> {
+        self.simulated.then_some(self.made_by.machine.cpu.as_str())
+    }
+
     /// A hash of everything that decides what is measured and how, and of no result: the
     /// experiment, the case (workload, distribution, key set, threads, keys), the engine, the lab's
     /// version, the machine, the configuration (with all engines that take turns, the engine's
@@ -208,6 +214,9 @@ pub struct Configuration {
     pub one_table: Vec<String>,
 }
 
+/// What a virtual machine has in the place of a kernel's release.
+const SIMULATED: &str = "simulated";
+
 impl Machine {
     /// The machine that this profile describes.
     #[must_use]
@@ -215,7 +224,17 @@ impl Machine {
         Self {
             cpu: profile.name.clone(),
             cores: profile.all_threads(),
-            kernel: "simulated".to_owned(),
+            kernel: SIMULATED.to_owned(),
+        }
+    }
+
+    /// The system, in words: that it is Linux, and its release, or that the machine is a virtual
+    /// one.
+    #[must_use]
+    pub fn system(&self) -> String {
+        match self.kernel.as_str() {
+            SIMULATED => "simulated".to_owned(),
+            release => format!("Linux {release}"),
         }
     }
 

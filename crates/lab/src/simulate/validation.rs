@@ -79,10 +79,12 @@ pub(crate) fn compared(records: &[Record], machine: &str) -> Vec<Compared> {
     let is_prediction =
         |record: &&Record| record.simulated && record.made_by.machine.cpu == machine;
     let pair = |predicted: &Record| {
+        let case = CaseKey {
+            simulated_on: None,
+            ..CaseKey::of(predicted)
+        };
         let measured = records.iter().rfind(|record| {
-            !record.simulated
-                && record.engine == predicted.engine
-                && CaseKey::of(record) == CaseKey::of(predicted)
+            !record.simulated && record.engine == predicted.engine && CaseKey::of(record) == case
         })?;
         let best = measured.runs.iter().copied().fold(measured.mops, f64::max);
         Some(Compared {

@@ -2,8 +2,8 @@
 
 use super::{
     AdaptationJob, AttackJob, CounterJob, EtsBenchJob, EtsJob, ExpiryJob, FeedJob, LongScanJob,
-    MixJob, RangeUpdateJob, RedisJob, RemoveJob, SequentialJob, ShardCacheJob, SignalsJob,
-    SnapshotJob, TransactionJob, YcsbJob,
+    MixJob, ObserveJob, RangeUpdateJob, RedisJob, RemoveJob, SequentialJob, ShardCacheJob,
+    SignalsJob, SnapshotJob, TransactionJob, YcsbJob,
 };
 use crate::keys::{KeyList, KeySet, Keys};
 use crate::measure::Span;
@@ -26,6 +26,8 @@ pub enum Job {
     Transactions(TransactionJob),
     /// Show clients what others write.
     Feeds(FeedJob),
+    /// Receive commands as a server, with and without an open page.
+    Observe(ObserveJob),
     /// Serve a client while others attack it.
     Attack(AttackJob),
     /// Let keys expire.
@@ -90,7 +92,7 @@ impl Job {
             Self::Sequential(Keys::Integers(job)) => job.keys.mean_length(),
             Self::Sequential(Keys::Texts(job)) => job.keys.mean_length(),
             Self::Signals(job) => job.message.bytes() as f64,
-            Self::Redis(_) => RedisJob::KEY_BYTES as f64,
+            Self::Redis(_) | Self::Observe(_) => RedisJob::KEY_BYTES as f64,
             Self::Transactions(_) => TransactionJob::KEY_BYTES as f64,
             Self::Feeds(_) => FeedJob::KEY_BYTES as f64,
             Self::Attack(_) => AttackJob::KEY_BYTES as f64,

@@ -38,7 +38,7 @@ pub use mix::{
     rotate, rotation_step, stream,
 };
 pub use range_update::{LongScan, RangeUpdateJob, SCAN_LENGTHS, scans};
-pub use redis::{Pipelining, RedisCommand, RedisJob};
+pub use redis::{ObserveJob, Pipelining, RedisCommand, RedisJob};
 pub use remove::RemoveJob;
 pub use sequential::{SEQUENTIAL_SCAN, SequentialJob, SequentialOperation};
 pub use shard_cache::{CacheTraffic, HOT_IDS, ShardCacheJob, ValueSize};

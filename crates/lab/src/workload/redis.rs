@@ -96,6 +96,13 @@ impl RedisJob {
     pub const KEY_BYTES: usize = 16;
 }
 
+/// The same load on two servers in turn: one has no page, the other's page is open.
+#[derive(Clone, Copy, Debug)]
+pub struct ObserveJob {
+    /// What is sent to each server in one turn.
+    pub load: RedisJob,
+}
+
 /// One command, sent by many clients at once.
 #[derive(Clone, Copy, Debug)]
 pub struct RedisJob {

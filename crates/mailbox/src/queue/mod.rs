@@ -217,7 +217,8 @@ impl<T> Queue<T> {
     /// As for [`send`](Self::send).
     #[inline]
     unsafe fn send_to_base(&self, signals: &Signals<T>, message: *const T) -> Option<Sent> {
-        let (mut base, wait) = self.base.lock_noting();
+        // When one of the senders that wait installs the slots, the others go there at once.
+        let (mut base, wait) = self.base.lock_noting_unless(|| self.is_contended())?;
         if base.closed {
             return Some(Sent::Closed);
         }

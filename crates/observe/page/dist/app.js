@@ -372,6 +372,7 @@ const CHARTS = [
     id: "memory",
     title: "Memory",
     unit: "bytes, by what holds them",
+    section: "memory",
     value: format.bytes,
     binary: true,
     unitOf: (second) => (second?.memory.limit > 0 ? `bytes, of ${format.bytes(second.memory.limit)}` : "bytes, without a limit"),
@@ -409,7 +410,7 @@ const CHARTS = [
   {
     id: "keys",
     title: "Keys",
-    unit: "entries in all tables",
+    unit: "entries in all maps",
     value: RATE,
     lines: () => [{ name: "keys", of: (second) => second.keys }],
   },
@@ -417,6 +418,7 @@ const CHARTS = [
     id: "gone",
     title: "Expired and evicted",
     unit: "entries a second",
+    section: "commands",
     value: RATE,
     lines: () => [
       { name: "expired", of: (second) => second.expired },
@@ -3208,6 +3210,8 @@ const tree = new Tree();
 
 let overview = null;
 let readAt = 0;
+/** Figures of the head, and the section of the overview without which they are not there. */
+const NEEDS = { calls: "commands", p99: "commands", clients: "clients", memory: "memory" };
 /** Views by the name in the address: their element, and what starts and stops them. */
 const views = new Map();
 let current = null;
@@ -3225,6 +3229,7 @@ function addView(name, title, element, part = null) {
 
 function build() {
   const has = (section) => section === undefined || overview.sections.includes(section);
+  for (const [id, section] of Object.entries(NEEDS)) byId(id).parentElement.hidden = !has(section);
   const shown = CHARTS.filter(({ section }) => has(section));
   const beside = shown.filter(({ id }) => ["throughput", "latency", "memory"].includes(id)).map((definition) => new Chart(definition, seconds, { height: 132, sync: "beside" }));
   addView("map", "Map", h("div", { class: "with-side" }, panel.element, h("aside", { class: "side", "aria-label": "Figures" }, beside.map(({ element }) => element))));

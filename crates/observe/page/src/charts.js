@@ -57,6 +57,7 @@ export const CHARTS = [
     id: "memory",
     title: "Memory",
     unit: "bytes, by what holds them",
+    section: "memory",
     value: format.bytes,
     binary: true,
     unitOf: (second) => (second?.memory.limit > 0 ? `bytes, of ${format.bytes(second.memory.limit)}` : "bytes, without a limit"),
@@ -94,7 +95,7 @@ export const CHARTS = [
   {
     id: "keys",
     title: "Keys",
-    unit: "entries in all tables",
+    unit: "entries in all maps",
     value: RATE,
     lines: () => [{ name: "keys", of: (second) => second.keys }],
   },
@@ -102,6 +103,7 @@ export const CHARTS = [
     id: "gone",
     title: "Expired and evicted",
     unit: "entries a second",
+    section: "commands",
     value: RATE,
     lines: () => [
       { name: "expired", of: (second) => second.expired },

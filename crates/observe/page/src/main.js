@@ -40,6 +40,8 @@ const tree = new Tree();
 
 let overview = null;
 let readAt = 0;
+/** Figures of the head, and the section of the overview without which they are not there. */
+const NEEDS = { calls: "commands", p99: "commands", clients: "clients", memory: "memory" };
 /** Views by the name in the address: their element, and what starts and stops them. */
 const views = new Map();
 let current = null;
@@ -57,6 +59,7 @@ function addView(name, title, element, part = null) {
 
 function build() {
   const has = (section) => section === undefined || overview.sections.includes(section);
+  for (const [id, section] of Object.entries(NEEDS)) byId(id).parentElement.hidden = !has(section);
   const shown = CHARTS.filter(({ section }) => has(section));
   const beside = shown.filter(({ id }) => ["throughput", "latency", "memory"].includes(id)).map((definition) => new Chart(definition, seconds, { height: 132, sync: "beside" }));
   addView("map", "Map", h("div", { class: "with-side" }, panel.element, h("aside", { class: "side", "aria-label": "Figures" }, beside.map(({ element }) => element))));

@@ -2,8 +2,9 @@
 
 use super::MOST_BUCKETS;
 
-/// Bytes of a bound that are kept. A longer key is cut, and what is left of it is no larger.
-pub(crate) const LONGEST: usize = 128;
+/// Bytes of a key that the contention map keeps. A longer key is cut, and what is left of it is not
+/// above it.
+pub const LONGEST_KEY: usize = 128;
 
 /// The lowest keys of buckets, ascending. The first is empty: it is below all keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +23,9 @@ impl Bounds {
         text: impl Fn(&[u8]) -> String,
     ) -> Self {
         let mut raw: Vec<Box<[u8]>> = vec![Box::default()];
-        let lows = lows.into_iter().map(|low| &low[..low.len().min(LONGEST)]);
+        let lows = lows
+            .into_iter()
+            .map(|low| &low[..low.len().min(LONGEST_KEY)]);
         raw.extend(lows.filter(|low| !low.is_empty()).map(Box::from));
         raw.sort_unstable();
         raw.dedup();
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_key_has_a_bucket_and_long_ones_are_cut() {
-        let long = [b'k'; 2 * LONGEST];
+        let long = [b'k'; 2 * LONGEST_KEY];
         let bounds = Bounds::at([&long[..], b"b"], |key| key.len().to_string());
         assert_eq!(bounds.len(), 3);
         assert_eq!(bounds.text, ["", "1", "128"]);

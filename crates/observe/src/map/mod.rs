@@ -17,8 +17,10 @@ mod column;
 mod recorder;
 mod series;
 
-pub(crate) use bounds::{Bounds, LONGEST, hex, unhex};
+pub use bounds::LONGEST_KEY;
+pub(crate) use bounds::{Bounds, hex, unhex};
 pub(crate) use column::Column;
+pub use recorder::WEIGHT_OF_WAIT;
 pub(crate) use recorder::{OwnedLeaf, Recorder};
 pub(crate) use series::Series;
 

@@ -25,8 +25,9 @@ const TOO_HEAVY: f64 = 4.0;
 /// Up to this number of leaves, each has a bucket of its own.
 const FEW: usize = 32;
 
-/// What a wait weighs, in acquisitions.
-const WEIGHT_OF_WAIT: f64 = 16.0;
+/// What a wait for the lock of a leaf weighs, in acquisitions, where leaves are compared by how hot
+/// they are.
+pub const WEIGHT_OF_WAIT: u32 = 16;
 
 /// Buckets whose entries are looked at in one second, for their bytes.
 const LOOKS: usize = 16;
@@ -181,7 +182,7 @@ impl Recorder {
     fn weights(&self, leaves: &[OwnedLeaf]) -> Vec<f64> {
         let activity = |leaf: &OwnedLeaf| {
             let (acquisitions, waits) = self.counted(leaf);
-            f64::from(acquisitions) + WEIGHT_OF_WAIT * f64::from(waits)
+            f64::from(acquisitions) + f64::from(WEIGHT_OF_WAIT) * f64::from(waits)
         };
         let entries = |leaf: &OwnedLeaf| leaf.entries.unwrap_or(0) as f64 + 1.0;
         let all_entries: f64 = leaves.iter().map(entries).sum();

@@ -15,12 +15,15 @@ use std::cell::Cell;
 use std::mem::needs_drop;
 use std::ops::Deref;
 use tremula_index::kit::Spec;
-use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicBool, Ordering};
+use tremula_sync::{CachePadded, Mutex, thread_index};
 
 /// While there are noted leaves, a thread consolidates them once in this many of its operations, on
 /// average: a fraction of the number of operations within which a key should be dropped.
 const OPERATIONS: u32 = 512;
+
+/// The lists of noted leaves: few of the threads that delete keys at once share one.
+const LISTS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 tremula_sync::system::thread_local! {
     /// The operations of this thread until it looks, and the state of its random numbers: with
@@ -31,15 +34,16 @@ tremula_sync::system::thread_local! {
 /// The leaves of a tree that have deleted keys.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// Whether there are any. It is rarely written, so that reading it costs little.
+    /// Whether there are any. Where many threads delete keys, each of them writes it every few
+    /// microseconds, so a thread reads it only when its count is over.
     any: AtomicBool,
-    /// Their ids at the time when they were noted.
-    leaves: Mutex<Vec<usize>>,
+    /// Their ids at the time when they were noted, in a list for each thread.
+    leaves: [CachePadded<Mutex<Vec<usize>>>; LISTS],
 }
 
 impl Pending {
     fn note(&self, leaf: usize) {
-        self.leaves.lock().push(leaf);
+        self.leaves[thread_index() % LISTS].lock().push(leaf);
         // Relaxed, here and below: a thread that misses it sees it the next time.
         if !self.any.load(Ordering::Relaxed) {
             self.any.store(true, Ordering::Relaxed);
@@ -50,13 +54,17 @@ impl Pending {
     #[inline]
     fn is_due(&self) -> bool {
         // A checker's threads are all one thread of the system, which share the count.
-        !cfg!(any(loom, shuttle)) && self.any.load(Ordering::Relaxed) && count_down()
+        !cfg!(any(loom, shuttle)) && count_down() && self.any.load(Ordering::Relaxed)
     }
 
     fn take(&self) -> Vec<usize> {
         // In this order: a leaf that is noted in between is taken, or sets the flag again.
         self.any.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *self.leaves.lock())
+        let mut taken = Vec::new();
+        for leaves in &self.leaves {
+            taken.append(&mut leaves.lock());
+        }
+        taken
     }
 }
 

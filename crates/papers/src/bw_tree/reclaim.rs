@@ -132,9 +132,13 @@ impl<V: Storable> Drop for Unlinked<'_, V> {
 }
 
 /// How a tree keeps unlinked memory until no thread can be looking at it.
+#[cfg_attr(
+    any(loom, shuttle),
+    expect(clippy::large_enum_variant, reason = "a checker's atomics are large")
+)]
 pub(super) enum Reclamation {
     Local(Collector),
-    Global(Box<Epochs>),
+    Global(Epochs),
 }
 
 impl Reclamation {
@@ -143,7 +147,7 @@ impl Reclamation {
         if local {
             Self::Local(Collector::new())
         } else {
-            Self::Global(Box::new(Epochs::new()))
+            Self::Global(Epochs::new())
         }
     }
 

@@ -142,7 +142,10 @@ impl<S: Spec> List<S> {
         guard: &'g Guard<'_>,
     ) {
         // Relaxed: a hint. A thread that must unlink the node synchronizes with the end of this.
-        self.levels.fetch_max(node.height(), Relaxed);
+        // Every search reads the number, so it is written only if it grows.
+        if self.levels.load(Relaxed) < node.height() {
+            self.levels.fetch_max(node.height(), Relaxed);
+        }
         let linked = Cell::new(1);
         self.guarding_tower(node, &linked, guard, || {
             self.link_upwards(node, &linked, path, guard);

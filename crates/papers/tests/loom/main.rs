@@ -7,3 +7,4 @@ mod bw_tree_deltas;
 mod bw_tree_ids;
 mod bw_tree_merges;
 mod skip_list;
+mod two_lock_queue;

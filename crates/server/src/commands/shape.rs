@@ -6,16 +6,11 @@ use crate::server::Shared;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
+use tremula_observe::{LONGEST_KEY, WEIGHT_OF_WAIT};
 use tremula_store::{Database, Key};
 
 /// Leaves that a reply has at most.
 const MOST_LEAVES: usize = 1000;
-
-/// Bytes of the lowest key of a leaf that are shown: what is cut is not below the leaf before.
-const MOST_LOW: usize = 128;
-
-/// What a wait counts, in acquisitions: as in the contention map.
-const WEIGHT_OF_WAIT: u64 = 16;
 
 /// A leaf, ordered by how hot it is.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +82,7 @@ fn most(count: &[u8]) -> Result<usize, Failure> {
 fn hottest(database: &Database<'_>, most: usize) -> Result<Vec<Leaf>, Vec<u8>> {
     let mut kept = BinaryHeap::new();
     let walked = database.walk_parts(&mut |part| {
-        let heat = WEIGHT_OF_WAIT
+        let heat = u64::from(WEIGHT_OF_WAIT)
             .saturating_mul(part.waits)
             .saturating_add(part.acquisitions);
         let is_hot = kept.len() < most
@@ -98,7 +93,7 @@ fn hottest(database: &Database<'_>, most: usize) -> Result<Vec<Leaf>, Vec<u8>> {
             let low = part.low.as_ref().map_or(&[][..], Key::as_bytes);
             kept.push(Reverse(Leaf {
                 heat,
-                low: low[..low.len().min(MOST_LOW)].to_vec(),
+                low: low[..low.len().min(LONGEST_KEY)].to_vec(),
                 entries: part.entries,
                 waits: part.waits,
                 acquisitions: part.acquisitions,

@@ -2,7 +2,6 @@
 
 use super::definition::Kind::{Gauge, Text};
 use super::definition::{Definition, Section, Unit, Value, one};
-use super::system::resident_bytes;
 use crate::server::Shared;
 use tremula_sync::counting_allocator;
 
@@ -26,7 +25,7 @@ pub(crate) struct MemoryNow {
 impl MemoryNow {
     pub(crate) fn new(server: &Shared) -> Self {
         counting_allocator::pass_on();
-        let resident = resident_bytes().unwrap_or(0);
+        let resident = tremula_observe::resident_bytes().unwrap_or(0);
         // Zero if the program's allocator does not count.
         let used = match counting_allocator::used_bytes() {
             0 => resident,

@@ -8,6 +8,7 @@ use super::count::Count;
 use crate::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use tremula_observe::LONGEST_KEY;
 
 /// A sample stands for this number of commands, if they are few.
 const LEAST: u64 = 16;
@@ -17,9 +18,6 @@ const MOST: u64 = 1 << 16;
 
 /// Samples that a thread keeps until they are taken.
 const ROOM: usize = 1024;
-
-/// Bytes of a key that are kept. It is only sorted into a range of keys.
-const LONGEST: usize = 128;
 
 /// A key that a command used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl Sampler {
         }
         kept.push(Sample {
             database,
-            key: key[..key.len().min(LONGEST)].to_vec(),
+            key: key[..key.len().min(LONGEST_KEY)].to_vec(),
             is_write,
             stands_for,
         });
@@ -147,7 +145,7 @@ mod tests {
     fn a_long_key_is_cut() {
         let sampler = Sampler::default();
         taken(&sampler);
-        sampler.keep(0, &[7; 2 * LONGEST], true);
-        assert_eq!(taken(&sampler)[0].key, [7; LONGEST]);
+        sampler.keep(0, &[7; 2 * LONGEST_KEY], true);
+        assert_eq!(taken(&sampler)[0].key, [7; LONGEST_KEY]);
     }
 }

@@ -5,16 +5,6 @@ use std::fs;
 /// Ticks of the times of `/proc/self/stat` in a second, on every Linux.
 const TICKS: f64 = 100.0;
 
-/// The bytes that this process holds in memory, if the system reports them.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
 /// The seconds that this process has computed, in the system and by itself.
 pub(super) fn processor_seconds() -> Option<(f64, f64)> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;

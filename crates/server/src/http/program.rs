@@ -164,6 +164,7 @@ impl Observed for Program {
         let mut sections = vec![
             "commands",
             "clients",
+            "memory",
             "slowlog",
             "mailboxes",
             "shards",

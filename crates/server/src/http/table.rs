@@ -8,7 +8,7 @@ use crate::server::Shared;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use tremula_observe::{KeyInfo, Keys, Leaf, MapInfo, ObservedMap, SlowKey};
+use tremula_observe::{KeyInfo, Keys, LONGEST_KEY, Leaf, MapInfo, ObservedMap, SlowKey};
 use tremula_store::Table;
 use tremula_table::term::{Limits, Tuple};
 use tremula_table::{Kind, Term};
@@ -21,9 +21,6 @@ const MOST_LOOKED_AT: usize = 1000;
 
 /// Tables that are shown, of those with rows.
 const MOST_TABLES: usize = 32;
-
-/// Bytes of a key's form that leaves are known by and that is shown.
-const MOST_FORM: usize = 128;
 
 /// Keys that are passed over from the beginning of a leaf to where a list begins.
 const MOST_PASSED: usize = 1 << 14;
@@ -75,7 +72,7 @@ impl ObservedMap for OfTable {
     fn walk(&self, visit: &mut dyn FnMut(&Leaf<'_>) -> ControlFlow<()>) -> Option<(u64, u64)> {
         let mut before = Vec::new();
         let walked = self.table.walk_parts(&mut |part| {
-            let low = part.low.map(|low| low.to_byte_form_within(MOST_FORM));
+            let low = part.low.map(|low| low.to_byte_form_within(LONGEST_KEY));
             // Leaves whose lows do not differ in what is known of them are one.
             let low = low.filter(|low| *low > before);
             let shown = visit(&Leaf {
@@ -128,7 +125,7 @@ impl ObservedMap for OfTable {
                 found.more = true;
                 return ControlFlow::Break(());
             }
-            let form = key.to_byte_form_within(MOST_FORM);
+            let form = key.to_byte_form_within(LONGEST_KEY);
             found.keys.push(KeyInfo {
                 text: self.text(&form),
                 raw: hex(&form),
@@ -207,7 +204,7 @@ impl OfTable {
                 at: millis(entry.time),
                 us: micros(entry.took),
                 command: text(command),
-                key: self.text(&key.to_byte_form_within(MOST_FORM)),
+                key: self.text(&key.to_byte_form_within(LONGEST_KEY)),
             })
         });
         shown.collect()
@@ -226,7 +223,7 @@ fn bytes_of(rows: &[Tuple]) -> u64 {
 
 /// Limits of terms that a visitor names: no atom is made for them.
 fn limits() -> Limits {
-    Limits::default().new_atoms(false).nesting(MOST_FORM)
+    Limits::default().new_atoms(false).nesting(LONGEST_KEY)
 }
 
 /// The tables that are not walked.

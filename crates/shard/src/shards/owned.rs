@@ -51,8 +51,8 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Owned<S, P> {
             threads: Mutex::new(Vec::new()),
         };
         let cpus = match config.strategy {
-            // Under a checker, one thread of the system runs all threads.
-            Strategy::Affinity if !cfg!(shuttle) => topology::places(mailboxes.len()),
+            // Under a checker, and in a simulation, one thread of the system runs all threads.
+            Strategy::Affinity if !cfg!(any(shuttle, sim)) => topology::places(mailboxes.len()),
             _ => Vec::new(),
         };
         let make = Arc::new(make);
@@ -202,7 +202,8 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
         let backoff = Backoff::new();
         loop {
             match lock.offer(request.job(true), waker) {
-                Offered::Queued => {
+                Offered::Queued => return Submitted::Queued,
+                Offered::Noticed => {
                     core.combine(shard);
                     return Submitted::Queued;
                 }
@@ -259,7 +260,7 @@ impl<S: 'static, P: StateHandle<S> + Send + Sync> Backend<S> for Owned<S, P> {
         let backoff = Backoff::new();
         loop {
             match lock.offer(Arc::clone(job), waker) {
-                Offered::Queued => return Submitted::Queued,
+                Offered::Queued | Offered::Noticed => return Submitted::Queued,
                 Offered::Notify(worker) => {
                     core.notify(worker, shard);
                     return Submitted::Queued;

@@ -12,7 +12,7 @@ use super::request::{Access, CallError, Job, Operation, Outcome, Ran, Request, W
 use super::running::{Outermost, Running, Tag, is_running};
 use super::shared_state::{READS, SharedState, Use, run_in};
 use super::state_handle::{Movable, StateHandle, keep_locals, no_locals};
-use super::worker::{Role, is_worker_of, note_worker};
+use super::worker::{Role, note_worker, worker_of};
 use crate::delegation::{Begun, DelegationLock, Ended, Offered, Retired, ShardCounts, Tried};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -357,25 +357,30 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
     /// Takes the state for a caller that wants to run its own request.
     #[inline(always)]
     pub(super) fn try_begin(&self, shard: usize) -> Option<P> {
-        match self.locks[shard].try_begin(|owner| self.can_run_in_place(owner)) {
+        // With delegation every caller may run its request in place, otherwise only the owner.
+        let only = if self.delegate {
+            None
+        } else {
+            Some(worker_of(self.identity)?)
+        };
+        match self.locks[shard].try_begin(only) {
             Tried::Taken(handle) => Some(handle),
             Tried::Refused => None,
-            Tried::Running => self.retry(shard),
+            Tried::Running(owner) => self.retry(shard, only, owner),
         }
     }
 
     /// Tries again for a short time while another thread uses the shard.
     #[cold]
-    fn retry(&self, shard: usize) -> Option<P> {
-        let lock = &self.locks[shard];
-        self.note_contention(lock.counts().owner);
+    fn retry(&self, shard: usize, only: Option<usize>, owner: usize) -> Option<P> {
+        self.note_contention(owner);
         let backoff = Backoff::new();
-        for _ in 0..RETRIES {
+        for retry in 1..=RETRIES {
             backoff.wait();
-            match lock.try_begin(|owner| self.can_run_in_place(owner)) {
+            match self.locks[shard].try_again(only, retry == RETRIES) {
                 Tried::Taken(handle) => return Some(handle),
                 Tried::Refused => return None,
-                Tried::Running => {}
+                Tried::Running(_) => {}
             }
         }
         None
@@ -481,7 +486,7 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
     /// Lets callers share a shard, if no job is queued there and no thread runs one.
     fn share(&self, shard: usize) {
         let (lock, shared) = (&self.locks[shard], &self.shared[shard]);
-        let Tried::Taken(handle) = lock.try_begin(|_| true) else {
+        let Tried::Taken(handle) = lock.try_begin(None) else {
             return;
         };
         shared.put(handle);
@@ -531,12 +536,6 @@ impl<S: 'static, P: StateHandle<S>> Core<S, P> {
         self.shared[shard]
             .try_with(reads, |handle| run_in(shard, handle, request))
             .map_err(drop)
-    }
-
-    /// Whether this thread may run requests to a shard of this owner in place.
-    #[inline]
-    fn can_run_in_place(&self, owner: usize) -> bool {
-        self.delegate || is_worker_of(self.identity, owner)
     }
 }
 

@@ -14,15 +14,16 @@ pub(super) fn is_worker() -> bool {
     ME.with(|me| me.get()).is_some()
 }
 
-/// Whether this thread is this worker of these shards.
+/// Which worker of these shards this thread is, if it is one.
 #[inline]
-pub(super) fn is_worker_of(shards: u32, worker: usize) -> bool {
-    ME.with(|me| me.get()) == Some((shards, worker))
+pub(super) fn worker_of(shards: u32) -> Option<usize> {
+    let me = ME.with(|me| me.get());
+    me.and_then(|(of, worker)| (of == shards).then_some(worker))
 }
 
 /// Whether this thread is any worker of these shards.
 pub(super) fn is_worker_of_any(shards: u32) -> bool {
-    ME.with(|me| me.get()).is_some_and(|(of, _)| of == shards)
+    worker_of(shards).is_some()
 }
 
 pub(super) fn note_worker(shards: u32, worker: usize) {

@@ -57,7 +57,7 @@ const ADVANCES_A_TURN: usize = 2;
 /// A structure owns its collector. Dropping the collector frees everything that was retired, so
 /// retired things must not refer to anything that the structure drops earlier. Making a collector
 /// allocates nothing; later it takes memory for its limbo: one queue for each thread that has
-/// retired something, at most eight.
+/// retired something, at most thirty-two.
 ///
 /// ```
 /// use tremula_sync::reclaim::Collector;
@@ -241,14 +241,15 @@ impl Thread {
         // This runs in a drop: a panic in what is freed goes on after `EndOfTurn` has restored the
         // state.
         let _end = EndOfTurn(self);
+        let look = self.0.look(self.random.get() as usize);
         for _ in 0..ADVANCES_A_TURN {
-            let garbage = epochs.garbage();
+            let garbage = epochs.garbage(look);
             if garbage == 0 {
                 break;
             }
             let advanced = epochs.advance(registry());
             let most = LEAST_A_TURN.max(garbage / PART_A_TURN);
-            if epochs.free_ripe(most) == most {
+            if epochs.free_ripe(look, most) == most {
                 // More garbage is ripe: the thread's next operation continues.
                 self.until_turn.set(1);
             }

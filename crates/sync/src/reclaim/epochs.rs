@@ -21,10 +21,13 @@
 )]
 
 use super::limbo::Limbo;
+pub use super::limbo::Look;
 use super::parts::run_each;
 use super::work::Work;
 use crate::CachePadded;
-use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence, fence};
+use crate::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
+};
 use std::ptr;
 
 /// The pins of a record. A thread can nest this many less one on different collectors, each of
@@ -54,8 +57,9 @@ const EPOCH_MASK: u64 = (1 << EPOCH_BITS) - 1;
 pub struct Record<O> {
     pins: [AtomicU64; PINS],
     taken: AtomicBool,
-    /// Written before the record is published, never after.
-    next: *const CachePadded<Self>,
+    /// The record that was the newest before; null in the first one. It is [`not_linked`] until
+    /// the thread that adds the record has linked it.
+    next: Link<O>,
     /// The record's number in its registry.
     number: usize,
     /// The part that only the thread that has taken the record uses.
@@ -68,7 +72,16 @@ pub struct Record<O> {
 /// only if no thread has taken one. Elsewhere it is never dropped.
 pub struct Registry<O> {
     /// The newest record; `next` links it to the others.
-    newest: AtomicPtr<CachePadded<Record<O>>>,
+    newest: Link<O>,
+    /// How many records there are, or are about to be.
+    count: AtomicUsize,
+}
+
+type Link<O> = AtomicPtr<CachePadded<Record<O>>>;
+
+/// What `next` is between the two steps by which a record is added: no record is there.
+fn not_linked<O>() -> *mut CachePadded<Record<O>> {
+    ptr::dangling_mut()
 }
 
 // SAFETY: everything in a record that changes is atomic, except `own`, which only the thread that
@@ -84,7 +97,7 @@ impl<O> Drop for Registry<O> {
         while !next.is_null() {
             // SAFETY: it came from a box, and `&mut self` shows that nothing refers to it.
             let record = unsafe { Box::from_raw(next) };
-            next = record.next.cast_mut();
+            next = record.next.load(Ordering::Acquire);
         }
     }
 }
@@ -95,6 +108,7 @@ impl<O: Default> Registry<O> {
     pub(super) const fn new() -> Self {
         Self {
             newest: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
         }
     }
 
@@ -105,68 +119,71 @@ impl<O: Default> Registry<O> {
     pub fn new() -> Self {
         Self {
             newest: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
         }
     }
 
     /// Whether a thread has taken one of the records.
     #[cfg(sim)]
     pub(super) fn is_in_use(&self) -> bool {
-        self.records()
-            .any(|record| record.taken.load(Ordering::Relaxed))
+        !self.all(|record| !record.taken.load(Ordering::Relaxed))
     }
 
     /// Takes a record that no other thread has.
     pub fn take(&self) -> &Record<O> {
-        let free = self.records().find(|record| {
+        let mut free = None;
+        self.all(|record| {
             // Acquire: pairs with `give_back`: what the last owner did happens before.
-            !record.taken.load(Ordering::Relaxed)
+            let took = !record.taken.load(Ordering::Relaxed)
                 && record
                     .taken
                     .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
+                    .is_ok();
+            free = took.then_some(record);
+            !took
         });
         free.unwrap_or_else(|| self.add())
     }
 
-    /// Adds a record that is already taken.
+    /// Adds a record that is already taken. No thread has to try twice, however many add records:
+    /// with an exchange that may fail, each of them would fetch the line of `newest` once for every
+    /// other one.
     fn add(&self) -> &Record<O> {
-        let mut next = self.newest.load(Ordering::Acquire);
-        loop {
-            // SAFETY: a record in the list is never freed.
-            let number = unsafe { next.as_ref() }.map_or(0, |record| record.number + 1);
-            let record = Box::into_raw(Box::new(CachePadded::new(Record {
-                pins: std::array::from_fn(|_| AtomicU64::new(NOT_PINNED)),
-                taken: AtomicBool::new(true),
-                next,
-                number,
-                own: O::default(),
-            })));
-            // Release: publishes the record to `records`. SeqCst, together with the fence after
-            // each pin: an advance that does not find the record precedes the record's first pin.
-            match self
-                .newest
-                .compare_exchange(next, record, Ordering::SeqCst, Ordering::Acquire)
-            {
-                // SAFETY: the exchange has just published it, and records are never freed.
-                Ok(_) => return unsafe { &*record },
-                Err(newest) => {
-                    // SAFETY: no other thread has seen the new one.
-                    drop(unsafe { Box::from_raw(record) });
-                    next = newest;
-                }
-            }
-        }
+        let record = Box::into_raw(Box::new(CachePadded::new(Record {
+            pins: std::array::from_fn(|_| AtomicU64::new(NOT_PINNED)),
+            taken: AtomicBool::new(true),
+            next: AtomicPtr::new(not_linked()),
+            // Relaxed: the numbers only have to differ.
+            number: self.count.fetch_add(1, Ordering::Relaxed),
+            own: O::default(),
+        })));
+        // Release: publishes the record to `all`. Acquire: what was published before is published
+        // with it. SeqCst, together with the fence after each pin: an advance that does not find
+        // the record precedes the record's first pin.
+        let next = self.newest.swap(record, Ordering::SeqCst);
+        // SAFETY: records are never freed.
+        let record = unsafe { &*record };
+        // Release: publishes the older records to a thread that comes by this one.
+        record.next.store(next, Ordering::Release);
+        record
     }
 
-    fn records(&self) -> impl Iterator<Item = &Record<O>> {
-        // Acquire: pairs with the exchange in `add`, which publishes a record.
-        let mut at = self.newest.load(Ordering::Acquire).cast_const();
-        std::iter::from_fn(move || {
+    /// Asks all records, the newest first, until one does not pass. Returns whether all have
+    /// passed. If a thread is adding a record, the older ones cannot be found: the result is false.
+    fn all<'r>(&'r self, mut passes: impl FnMut(&'r Record<O>) -> bool) -> bool {
+        // Acquire, here and below: pairs with both steps of `add`.
+        let mut at = self.newest.load(Ordering::Acquire);
+        while at != not_linked() {
             // SAFETY: a record in the list is never freed.
-            let record = unsafe { at.as_ref() }?;
-            at = record.next;
-            Some(&**record)
-        })
+            let Some(record) = (unsafe { at.as_ref() }) else {
+                return true;
+            };
+            if !passes(record) {
+                return false;
+            }
+            at = record.next.load(Ordering::Acquire);
+        }
+        false
     }
 
     /// Frees the records, at the end of a model.
@@ -176,11 +193,11 @@ impl<O: Default> Registry<O> {
     /// No thread has a record or uses the registry any more.
     #[cfg(loom)]
     pub unsafe fn free(&self) {
-        let mut at = self.newest.load(Ordering::Acquire).cast_const();
+        let mut at = self.newest.load(Ordering::Acquire);
         while !at.is_null() {
             // SAFETY: it came from a box, and no thread uses it any more.
-            let record = unsafe { Box::from_raw(at.cast_mut()) };
-            at = record.next;
+            let record = unsafe { Box::from_raw(at) };
+            at = record.next.load(Ordering::Acquire);
         }
     }
 }
@@ -197,6 +214,15 @@ impl<O> Record<O> {
     #[inline]
     pub unsafe fn own(&self) -> &O {
         &self.own
+    }
+
+    /// Where the record's thread looks for garbage: at its own, and at that of others from a place
+    /// on that should be another one each time, so that a thread looks everywhere some time.
+    pub fn look(&self, others: usize) -> Look {
+        Look {
+            thread: self.number,
+            others,
+        }
     }
 
     /// Leaves the record to another thread.
@@ -276,7 +302,7 @@ impl Epochs {
         self.limbo.add(record.number, epoch, work);
     }
 
-    /// Advances the epoch by one, unless a thread is pinned in an earlier one.
+    /// Advances the epoch by one, unless a thread is pinned in an earlier one, or is just coming.
     pub fn advance<O: Default>(&self, registry: &Registry<O>) -> bool {
         let now = self.now.load(Ordering::Relaxed);
         let word = self.name << EPOCH_BITS | now & EPOCH_MASK;
@@ -284,11 +310,10 @@ impl Epochs {
         fence(Ordering::SeqCst);
         // A pin on this structure in another epoch, or a pin on all structures.
         let is_behind = |pin: u64| self.is_mine(pin) && pin != word;
-        let mut records = registry.records();
         // Acquire: pairs with `unpin`.
-        if records.any(|record| {
+        if !registry.all(|record| {
             let mut pins = record.pins.iter();
-            pins.any(|pin| is_behind(pin.load(Ordering::Acquire)))
+            !pins.any(|pin| is_behind(pin.load(Ordering::Acquire)))
         }) {
             return false;
         }
@@ -301,7 +326,7 @@ impl Epochs {
     }
 
     /// Whether no thread is pinned on this structure, except by pin `pin` of `record`. If so, what
-    /// that thread has unlinked belongs to it alone.
+    /// that thread has unlinked belongs to it alone. False, too, while a thread is just coming.
     pub fn is_alone<O: Default>(
         &self,
         registry: &Registry<O>,
@@ -316,8 +341,8 @@ impl Epochs {
         // unlinking.
         fence(Ordering::SeqCst);
         let own = &raw const record.pins[pin];
-        !registry.records().any(|other| {
-            other.pins.iter().any(|pin| {
+        registry.all(|other| {
+            !other.pins.iter().any(|pin| {
                 // Acquire: pairs with `unpin`.
                 !ptr::eq(own, pin) && self.is_mine(pin.load(Ordering::Acquire))
             })
@@ -328,19 +353,21 @@ impl Epochs {
         pin >> EPOCH_BITS == self.name || pin == PINNED_ON_ALL
     }
 
-    /// About how many things wait to be freed.
-    pub fn garbage(&self) -> usize {
-        self.limbo.length()
+    /// About how many things wait to be freed, where the thread looks.
+    pub fn garbage(&self, look: Look) -> usize {
+        self.limbo.length(look)
     }
 
-    /// Frees at most `most` of the things that may be freed now. Returns how many it freed.
+    /// Frees at most `most` of the things that may be freed now, where the thread looks. Returns
+    /// how many it freed.
     ///
     /// # Panics
     ///
     /// With the first panic of the work, after all of it has run.
-    pub fn free_ripe(&self, most: usize) -> usize {
+    pub fn free_ripe(&self, look: Look, most: usize) -> usize {
         // Acquire: pairs with the exchange in `advance`.
-        let ripe = self.limbo.take_ripe(self.now.load(Ordering::Acquire), most);
+        let now = self.now.load(Ordering::Acquire);
+        let ripe = self.limbo.take_ripe(look, now, most);
         let count = ripe.len();
         run_all(ripe);
         count

@@ -1,5 +1,10 @@
 //! Limbo: what has been retired and not freed yet, in queues that threads share by their numbers.
 
+#![cfg_attr(
+    not(loom),
+    allow(unreachable_pub, reason = "only models reach this from outside")
+)]
+
 use super::work::Work;
 use crate::Mutex;
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -9,9 +14,13 @@ use std::ptr;
 
 /// The queues of a limbo. More threads than this share queues.
 #[cfg(not(loom))]
-const STRIPES: usize = 8;
+const STRIPES: usize = 32;
 #[cfg(loom)]
 const STRIPES: usize = 2;
+
+/// The queues that one look goes through: what other threads have changed takes long to read, so
+/// a look costs the same however many threads there are.
+const LOOKS: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// Something retired is freed only after this many more epochs have begun.
 const GRACE: u64 = 2;
@@ -30,6 +39,13 @@ struct Stripe {
     retired: Mutex<VecDeque<Retired>>,
     /// The length of the queue, for threads that only want to know whether it is empty.
     length: AtomicUsize,
+}
+
+/// Which queues a thread goes through: its own, and then others from that one on.
+#[derive(Clone, Copy, Default)]
+pub struct Look {
+    pub(super) thread: usize,
+    pub(super) others: usize,
 }
 
 pub(super) struct Limbo {
@@ -56,18 +72,18 @@ impl Limbo {
         stripe.length.store(retired.len(), Ordering::Relaxed);
     }
 
-    /// About how many things are retired and not freed.
-    pub(super) fn length(&self) -> usize {
+    /// About how many things are retired and not freed, in the queues of a look.
+    pub(super) fn length(&self, look: Look) -> usize {
         // Relaxed: a hint, as in `add`.
-        self.existing()
+        self.looked_at(look)
             .map(|stripe| stripe.length.load(Ordering::Relaxed))
             .sum()
     }
 
-    /// Takes out at most `most` things that may be freed in `epoch`.
-    pub(super) fn take_ripe(&self, epoch: u64, most: usize) -> Vec<Work> {
+    /// Takes out at most `most` things that may be freed in `epoch`, of the queues of a look.
+    pub(super) fn take_ripe(&self, look: Look, epoch: u64, most: usize) -> Vec<Work> {
         let mut ripe = Vec::new();
-        for stripe in self.existing() {
+        for stripe in self.looked_at(look) {
             if stripe.length.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -93,25 +109,33 @@ impl Limbo {
     /// Takes everything out, when no thread uses the structure any more.
     pub(super) fn take_all(&mut self) -> Vec<Work> {
         let mut all = Vec::new();
-        for stripe in self.existing() {
+        for stripe in self.stripes.iter().filter_map(Self::existing) {
             all.extend(stripe.retired.lock().drain(..).map(|retired| retired.work));
         }
         all
     }
 
-    fn existing(&self) -> impl Iterator<Item = &CachePadded<Stripe>> {
-        self.stripes.iter().filter_map(|stripe| {
-            // Acquire: pairs with the exchange in `stripe`, which publishes the new queue.
-            // SAFETY: what is not null came from a box that lives as long as the limbo.
-            unsafe { stripe.load(Ordering::Acquire).as_ref() }
-        })
+    /// The queues of a look: the thread's own, and then as many more as it may see.
+    fn looked_at(&self, look: Look) -> impl Iterator<Item = &CachePadded<Stripe>> {
+        let own = look.thread % STRIPES;
+        let others = (0..STRIPES)
+            .map(move |at| (look.others % STRIPES + at) % STRIPES)
+            .filter(move |number| *number != own);
+        std::iter::once(own)
+            .chain(others)
+            .filter_map(|number| Self::existing(&self.stripes[number]))
+            .take(LOOKS)
+    }
+
+    fn existing(stripe: &AtomicPtr<CachePadded<Stripe>>) -> Option<&CachePadded<Stripe>> {
+        // Acquire: pairs with the exchange in `stripe`, which publishes the new queue.
+        // SAFETY: what is not null came from a box that lives as long as the limbo.
+        unsafe { stripe.load(Ordering::Acquire).as_ref() }
     }
 
     fn stripe(&self, number: usize) -> &CachePadded<Stripe> {
         let place = &self.stripes[number];
-        // Acquire: pairs with the exchange below.
-        // SAFETY: as in `existing`.
-        if let Some(stripe) = unsafe { place.load(Ordering::Acquire).as_ref() } {
+        if let Some(stripe) = Self::existing(place) {
             return stripe;
         }
         let new = Box::into_raw(Box::new(CachePadded::new(Stripe {

@@ -356,7 +356,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "aspen_units_are_given_out_twice",
-        file: "crates/index/src/aspen/words/blocks.rs",
+        file: "crates/index/src/kit/blocks.rs",
         original: "        self.slabs[slab] &= !(ones(length) << start);\n",
         replacement: "",
         why: "Two leaves have the same block.",
@@ -365,7 +365,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "aspen_block_grows_into_its_neighbour",
-        file: "crates/index/src/aspen/words/blocks.rs",
+        file: "crates/index/src/kit/blocks.rs",
         original: " || units.slabs[slab] >> behind & ones(more) != ones(more) {",
         replacement: " {",
         why: "A leaf that grows in place takes the units of another one.",
@@ -374,7 +374,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "aspen_freed_units_are_forgotten",
-        file: "crates/index/src/aspen/words/blocks.rs",
+        file: "crates/index/src/kit/blocks.rs",
         original: "        self.slabs[slab] |= ones(length) << start;\n",
         replacement: "",
         why: "Blocks that are out of use never come to use again.",

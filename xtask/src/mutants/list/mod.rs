@@ -21,6 +21,7 @@ mod index_keys;
 mod index_lfca_tree;
 mod index_masstree;
 mod index_steps;
+mod index_text;
 mod log;
 mod mailbox;
 mod notices;
@@ -117,6 +118,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> + Clone {
         index_lfca_tree::MUTANTS,
         index_masstree::MUTANTS,
         index_steps::MUTANTS,
+        index_text::MUTANTS,
         papers_skip_list::MUTANTS,
         log::MUTANTS,
         mailbox::MUTANTS,

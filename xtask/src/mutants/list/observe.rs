@@ -173,7 +173,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "map_keeps_keys_of_any_length",
         file: "crates/observe/src/observer.rs",
-        original: "&low[..low.len().min(LONGEST)]",
+        original: "&low[..low.len().min(LONGEST_KEY)]",
         replacement: "&low[..low.len().min(1 << 30)]",
         why: "Long keys take all memory, once a second.",
         checker: unit("of_long_keys"),

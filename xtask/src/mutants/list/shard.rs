@@ -219,8 +219,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_caller_overtakes_the_queue",
         file: "crates/shard/src/delegation.rs",
-        original: "if !inner.jobs.is_empty() || inner.closed",
-        replacement: "if inner.closed",
+        original: "if !self.jobs.is_empty() || self.closed",
+        replacement: "if self.closed",
         why: "A caller runs its job in place while earlier ones of its own are queued.",
         checker: HAND_OVER,
         hangs: false,
@@ -246,8 +246,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_drops_the_notice_of_one_that_moved",
         file: "crates/shard/src/delegation.rs",
-        original: "            return inner.notice().map_or(Begun::Nothing, Begun::Notify);\n",
-        replacement: "            return Begun::Nothing;\n",
+        original: "                return (inner.notice(), Vec::new());\n",
+        replacement: "                return (None, Vec::new());\n",
         why: "The notice of a shard that has been given away meanwhile does not reach its new owner.",
         checker: HAND_OVER,
         hangs: false,
@@ -264,7 +264,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_queues_what_is_lent",
         file: "crates/shard/src/delegation.rs",
-        original: "        if inner.shared {\n            return Offered::Shared(job);\n        }\n",
+        original: "            if inner.shared {\n                return Offered::Shared(job);\n            }\n",
         replacement: "",
         why: "A job is queued at a lock whose state is shared, and no thread runs it when the state comes back.",
         checker: HAND_OVER,
@@ -285,8 +285,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_jobs_that_come_back_are_overtaken",
         file: "crates/shard/src/delegation.rs",
-        original: "        while let Some(job) = batch.pop_back() {\n            inner.jobs.push_front(job);\n",
-        replacement: "        while let Some(job) = batch.pop_front() {\n            inner.jobs.push_back(job);\n",
+        original: "            while let Some(job) = batch.pop_back() {\n                inner.jobs.push_front(job);\n",
+        replacement: "            while let Some(job) = batch.pop_front() {\n                inner.jobs.push_back(job);\n",
         why: "What was queued behind an asynchronous function is run after what the same caller queued later.",
         checker: Checker {
             filter: "functions_exclude",
@@ -321,8 +321,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "shard_gives_a_state_back_over_its_queue",
         file: "crates/shard/src/delegation.rs",
-        original: "        if !inner.closed || !inner.jobs.is_empty() {\n            return Retired::InUse;\n",
-        replacement: "        if !inner.closed {\n            return Retired::InUse;\n",
+        original: "if found == (false, false) && inner.closed && inner.jobs.is_empty() {",
+        replacement: "if found == (false, false) && inner.closed {",
         why: "A shutdown takes the state from the thread that is about to run the last queued functions, and their callers wait for ever.",
         checker: Checker {
             filter: "until_the_last_queued_job",

@@ -43,8 +43,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sim_sleepers_are_not_woken",
         file: "crates/sync/src/primitives/sim/locks.rs",
-        original: "            current::wake_at(address, 1);",
-        replacement: "",
+        original: "|_| std::mem::take(&mut is_first)",
+        replacement: "|_| !std::mem::take(&mut is_first)",
         why: "A thread that sleeps at a mutex sleeps forever.",
         checker: checked_by("time_adds_up"),
         hangs: false,
@@ -70,7 +70,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sim_a_lost_line_comes_for_nothing",
         file: "crates/sync/src/primitives/sim/directory.rs",
-        original: "            After::Itself => transfer,",
+        original: "            After::Itself => price,",
         replacement: "            After::Itself => 0,",
         why: "A thread that waits at a word gets each change of it at once.",
         checker: checked_by("lines_side_by_side"),
@@ -79,10 +79,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sim_unlocking_is_blamed_on_the_lock",
         file: "crates/sync/src/primitives/sim/locks.rs",
-        original: "        current::access(address, Kind::ReadModifyWrite, self.0.place());\n        if self",
-        replacement: "        current::access(address, Kind::ReadModifyWrite, Location::caller());\n        if self",
+        original: "        current::access(self.address(), Kind::ReadModifyWrite, self.place());",
+        replacement: "        let _ = self.place();\n        current::access(self.address(), Kind::ReadModifyWrite, Location::caller());",
         why: "What an unlock waits for is blamed on the lock's own source.",
         checker: checked_by("a_lock_is_blamed_where_it_is_taken"),
+        hangs: false,
+    },
+    Mutant {
+        name: "sim_lock_is_never_handed_over",
+        file: "crates/sync/src/primitives/sim/state.rs",
+        original: "let fair = count > 0 && self.is_fair_now(address);",
+        replacement: "let fair = count > 0 && self.is_fair_now(address) && address == 0;",
+        why: "A thread that takes a lock again and again starves one that sleeps.",
+        checker: checked_by("a_thread_that_sleeps"),
         hangs: false,
     },
 ];

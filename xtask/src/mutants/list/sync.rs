@@ -11,7 +11,33 @@ const MAILBOX_TSAN: Checker = Checker {
     filter: "received_in_order_in",
 };
 
+/// The models of the combining lock.
+const COMBINING: Checker = Checker {
+    flavour: Flavour::Loom,
+    package: "tremula-sync",
+    target: Target::Test("loom"),
+    filter: "combining_lock",
+};
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "combining_lock_tells_too_early",
+        file: "crates/sync/src/combining_lock.rs",
+        original: "            unsafe { (request.serve)(next, value.deref()) };\n",
+        replacement: "            request.done.store(true, Ordering::Release);\n            unsafe { (request.serve)(next, value.deref()) };\n",
+        why: "A thread goes on, and its request is gone, while the holder still does it.",
+        checker: COMBINING,
+        hangs: false,
+    },
+    Mutant {
+        name: "combining_lock_publishes_unseen",
+        file: "crates/sync/src/combining_lock.rs",
+        original: "let before = self.published.swap(mine.cast_mut(), Ordering::Release);",
+        replacement: "let before = self.published.swap(mine.cast_mut(), Ordering::Relaxed);",
+        why: "The holder takes a request that it does not see whole.",
+        checker: COMBINING,
+        hangs: false,
+    },
     Mutant {
         name: "lock_reader_does_not_look_again",
         file: "crates/sync/src/statistics_lock.rs",
@@ -89,6 +115,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "self.locked.store(false, Ordering::Relaxed);",
         why: "What the owner of a short lock wrote may be seen by the next owner after its own accesses.",
         checker: MAILBOX_TSAN,
+        hangs: false,
+    },
+    Mutant {
+        name: "reclaim_overlooks_records_that_are_not_linked_yet",
+        file: "crates/sync/src/reclaim/epochs.rs",
+        original: "            at = record.next.load(Ordering::Acquire);\n        }\n        false\n",
+        replacement: "            at = record.next.load(Ordering::Acquire);\n        }\n        true\n",
+        why: "While a thread is adding its record, the epoch advances past the pins of all others.",
+        checker: Checker {
+            flavour: Flavour::Loom,
+            package: "tremula-sync",
+            target: Target::Test("loom"),
+            filter: "nothing_is_freed_under_a_pin_while_a_thread_comes",
+        },
         hangs: false,
     },
     Mutant {

@@ -155,24 +155,32 @@ impl Leaves {
         self.kept(id).preserved.store(moment, Ordering::Relaxed);
     }
 
-    /// What has changed in a leaf that this thread has locked, and keeps locked as long as it has
-    /// this.
+    /// What has changed in a leaf.
+    ///
+    /// # Safety
+    ///
+    /// This thread has locked the leaf. While it uses what is returned, it keeps the lock, and does
+    /// not call this or [`set_undo`](Self::set_undo) for the leaf.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the leaf's lock sees to it")]
-    pub(super) fn undo(&self, id: u32) -> Option<&mut Undo> {
+    pub(super) unsafe fn undo(&self, id: u32) -> Option<&mut Undo> {
         let undo = self.kept(id).undo.load(Ordering::Relaxed);
-        // SAFETY: it comes from `set_undo`, and is freed only by a thread that has the lock.
+        // SAFETY: it comes from `set_undo`, and only this thread, which has the lock, uses it.
         unsafe { undo.as_mut() }
     }
 
-    /// Keeps or forgets what has changed in a leaf that this thread has locked.
-    pub(super) fn set_undo(&self, id: u32, undo: Option<Box<Undo>>) {
+    /// Keeps or forgets what has changed in a leaf.
+    ///
+    /// # Safety
+    ///
+    /// This thread has locked the leaf, or is the only one that has the leaves.
+    pub(super) unsafe fn set_undo(&self, id: u32, undo: Option<Box<Undo>>) {
         let undo = undo.map_or(ptr::null_mut(), Box::into_raw);
         // The lock orders these. Not a swap, which would cost a fence.
         let before = self.kept(id).undo.load(Ordering::Relaxed);
         self.kept(id).undo.store(undo, Ordering::Relaxed);
         if !before.is_null() {
-            // SAFETY: it was made here, and nobody else can have it.
+            // SAFETY: it was made here, and no other thread can have it, as the caller promises.
             drop(unsafe { Box::from_raw(before) });
         }
     }
@@ -197,7 +205,8 @@ impl Leaves {
 impl Drop for Leaves {
     fn drop(&mut self) {
         for id in 0..self.count.load(Ordering::Relaxed) {
-            self.set_undo(id, None);
+            // SAFETY: no other thread has what is dropped.
+            unsafe { self.set_undo(id, None) };
         }
     }
 }

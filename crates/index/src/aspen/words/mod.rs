@@ -1,6 +1,5 @@
 //! A concurrent ordered map from numbers to words.
 
-mod blocks;
 mod build;
 mod format;
 mod grain;
@@ -26,8 +25,8 @@ mod write;
 
 use crate::OlcBTree;
 use crate::contract::{Direction, KeyRange, OrderedIndex};
+use crate::kit::blocks::Blocks;
 use crate::kit::prefetch;
-use blocks::Blocks;
 pub(super) use build::Batch;
 pub(super) use format::Entry;
 use format::View;

@@ -1,20 +1,22 @@
 //! Where the block of a leaf lies, how large it is, and where in it a key belongs: one word.
 
-use super::blocks::UNIT_BYTES;
 use super::hot::Table;
+pub(super) use crate::kit::blocks::MOST_UNITS;
+use crate::kit::blocks::{BEHIND, UNIT_BYTES, UNIT_WORDS};
 use tremula_sync::atomic::AtomicU64;
 
 /// Slots for which a unit, the least that a block consists of, has memory. A slot is a key and a
 /// value.
-pub(super) const UNIT_SLOTS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 32 };
+pub(super) const UNIT_SLOTS: usize = UNIT_WORDS / 2;
 /// Words at the head of a block, whose bits say which places have an entry.
 pub(super) const HEAD_WORDS: usize = MOST_SLOTS.div_ceil(64).next_multiple_of(2);
-/// Units of the largest block.
-pub(super) const MOST_UNITS: usize = 8;
 /// Slots of the largest block.
 pub(super) const MOST_SLOTS: usize = MOST_UNITS * UNIT_SLOTS;
 /// Slots that a lookup compares before it looks whether it has to go on.
 pub(super) const WINDOW: usize = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
+
+// A reader that has seen words which do not belong together looks so far behind a unit.
+const _: () = assert!(MOST_SLOTS + 2 * WINDOW <= BEHIND * UNIT_SLOTS);
 
 const SHIFT_AT: u32 = 16;
 const UNITS_AT: u32 = SHIFT_AT + 6;

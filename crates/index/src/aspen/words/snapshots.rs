@@ -290,7 +290,8 @@ impl<const UNITS: usize> Words<UNITS> {
         if self.leaves.preserved(id) >= now {
             return;
         }
-        match self.leaves.undo(id) {
+        // SAFETY: this thread has locked the leaf, and is done with this when it goes on.
+        match unsafe { self.leaves.undo(id) } {
             Some(undo) if undo.moment == now => {
                 if !undo.note(key, value) {
                     self.preserve_slowly(id, leaf, now);
@@ -302,18 +303,20 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         let mut undo = Box::new(Undo::new(now));
         let _has_room = undo.note(key, value);
-        self.leaves.set_undo(id, Some(undo));
+        // SAFETY: this thread has locked the leaf.
+        unsafe { self.leaves.set_undo(id, Some(undo)) };
     }
 
     /// Preserves a leaf that this thread has locked up to the moment at which changes are noted, so
     /// that none need be noted, and entries may go to another leaf.
     pub(super) fn settle_changes(&self, id: u32, leaf: &Leaf) {
-        if let Some(undo) = self.leaves.undo(id) {
-            let moment = undo.moment;
+        // SAFETY: this thread has locked the leaf.
+        if let Some(moment) = unsafe { self.leaves.undo(id) }.map(|undo| undo.moment) {
             if self.snapshots.now() > 0 && self.snapshots.are_there_up_to(moment) {
                 self.preserve_slowly(id, leaf, moment);
             }
-            self.leaves.set_undo(id, None);
+            // SAFETY: this thread has locked the leaf.
+            unsafe { self.leaves.set_undo(id, None) };
         }
     }
 
@@ -351,7 +354,8 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         let mut entries = Batch::new();
         entries.take(leaf, 0, u64::MAX);
-        if let Some(undo) = self.leaves.undo(id) {
+        // SAFETY: this thread has locked the leaf, and `give` does not come to it.
+        if let Some(undo) = unsafe { self.leaves.undo(id) } {
             let moment = undo.moment;
             if moment >= up_to {
                 undo.apply(&mut entries);
@@ -364,7 +368,8 @@ impl<const UNITS: usize> Words<UNITS> {
             }
             // What is noted at a later moment stays for the snapshots of that.
             if moment <= up_to {
-                self.leaves.set_undo(id, None);
+                // SAFETY: this thread has locked the leaf.
+                unsafe { self.leaves.set_undo(id, None) };
             }
         }
         give(preserved, up_to, &entries);

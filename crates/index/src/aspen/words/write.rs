@@ -7,6 +7,7 @@ use super::hot::{HeldBucket, Table};
 use super::leaf::Leaf;
 use super::structure::round_between;
 use super::{Found, Separators, Words, count};
+use crate::kit::prefetch_to_write;
 use tremula_sync::{Backoff, Restart, VersionGuard};
 
 /// What a closure decides to do with an entry.
@@ -50,6 +51,9 @@ impl<const UNITS: usize> Words<UNITS> {
     fn hold_any(&self, key: u64) -> Locked<'_> {
         let id = self.routes.leaf_of(key);
         let leaf = self.leaves.get(id);
+        // If other threads use the leaf, its line would be shared by the reads that come first, and
+        // taking the lock would ask all of them for it once more.
+        prefetch_to_write(leaf);
         match self.try_to_hold(leaf, key) {
             Ok(lock) => Locked::Leaf(Held { id, leaf, lock }),
             Err(Restart) => self.hold_contended(id, key, Purpose::Insert),
@@ -84,8 +88,7 @@ impl<const UNITS: usize> Words<UNITS> {
         }
         // The block's line comes while the lock is taken, which nothing after it can overtake.
         let view = View::of(leaf);
-        view.prefetch(key);
-        view.prefetch_head();
+        view.prefetch_to_write(key);
         leaf.lock.upgrade(version)
     }
 
@@ -315,10 +318,13 @@ impl<const UNITS: usize> Words<UNITS> {
     pub(in crate::aspen) fn remove(&self, key: u64) -> Option<u64> {
         let held = match self.find(key) {
             Ok(Found { id, leaf, version }) => {
-                let missed = View::of(leaf).find(key).is_err();
+                let view = View::of(leaf);
+                let missed = view.find(key).is_err();
                 if missed && leaf.lock.validate(version).is_ok() {
                     return None;
                 }
+                // Not before: a thread that removes a key which is missing writes nothing.
+                view.prefetch_head_to_write();
                 match leaf.lock.upgrade(version) {
                     Ok(lock) => Locked::Leaf(Held { id, leaf, lock }),
                     Err(Restart) => self.hold_contended(id, key, Purpose::Other),

@@ -2,6 +2,7 @@
 
 use super::{Header, InnerRef, NodeRef, copy_word};
 use crate::b_tree::layout::Plan;
+use crate::b_tree::text::Heap;
 use crate::kit::{Spec, StoredKey, close, open};
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::{AtomicPtr, Ordering};
@@ -9,7 +10,7 @@ use tremula_sync::atomic::{AtomicPtr, Ordering};
 impl<'g, S: Spec> InnerRef<'g, S> {
     /// Makes an inner node with a single child and no separator.
     pub(in crate::b_tree) fn new(level: u32, child: Option<NonNull<Header>>) -> Self {
-        let inner = Self(NodeRef::allocate(level));
+        let inner = Self(NodeRef::allocate(level, Heap::NONE));
         inner.store_child(0, child);
         inner
     }

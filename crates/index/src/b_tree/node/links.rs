@@ -1,6 +1,7 @@
-//! The links of leaves, and up to which snapshot a leaf is settled.
+//! The links of leaves, up to which snapshot a leaf is settled, and what is noted there.
 
 use super::{Header, LeafRef};
+use crate::b_tree::undo::Undo;
 use crate::kit::Spec;
 use std::ptr::{self, NonNull};
 use tremula_sync::atomic::Ordering;
@@ -15,6 +16,42 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     /// The caller has locked the leaf, or has not linked it yet.
     pub(in crate::b_tree) fn set_settled(self, number: u64) {
         self.header().settled.store(number, Ordering::Relaxed);
+    }
+
+    /// What is noted in the leaf for snapshots.
+    ///
+    /// # Safety
+    ///
+    /// The caller has locked the leaf, and uses this no longer when it calls a function of the leaf
+    /// that gives or takes what is noted.
+    #[inline]
+    pub(in crate::b_tree) unsafe fn undo(self) -> Option<&'g mut Undo<S>> {
+        let undo = self.header().undo.load(Ordering::Relaxed).cast::<Undo<S>>();
+        // SAFETY: it is null, or came from `set_undo`; the thread that has locked the leaf has it
+        // alone.
+        unsafe { undo.as_mut() }
+    }
+
+    /// Gives the leaf, in which nothing is noted, what is noted from now on.
+    ///
+    /// # Safety
+    ///
+    /// The caller has locked the leaf.
+    pub(in crate::b_tree) unsafe fn set_undo(self, undo: Box<Undo<S>>) {
+        let undo = Box::into_raw(undo).cast();
+        self.header().undo.store(undo, Ordering::Relaxed);
+    }
+
+    /// Takes what is noted out of the leaf.
+    ///
+    /// # Safety
+    ///
+    /// The caller has locked the leaf, or no other thread has it.
+    pub(in crate::b_tree) unsafe fn take_undo(self) -> Option<Box<Undo<S>>> {
+        let undo = self.header().undo.load(Ordering::Relaxed).cast::<Undo<S>>();
+        self.header().undo.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: if it is not null, it came from `set_undo`, and no longer is in the leaf.
+        (!undo.is_null()).then(|| unsafe { Box::from_raw(undo) })
     }
 
     /// The right neighbour. An optimistic reader must validate it before following it.

@@ -78,7 +78,7 @@ pub(in crate::b_tree) const fn prefix_words<S: Spec>() -> usize {
 /// that are missing. It is [`head_of`](crate::key::head_of) of the rest, without a copy of unknown
 /// length: most searches come here.
 #[inline]
-fn word_at(bytes: &[u8], at: usize) -> u64 {
+pub(in crate::b_tree) fn word_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     if let Some(first) = rest.first_chunk() {
         return u64::from_be_bytes(*first);
@@ -109,14 +109,14 @@ fn head_at<K>(plain: PlainBytes<K>, bytes: &[u8], at: usize) -> u64 {
 
 /// The first `bytes` bytes of a word, which may be all.
 #[inline]
-fn first_of(word: u64, bytes: usize) -> u64 {
+pub(in crate::b_tree) fn first_of(word: u64, bytes: usize) -> u64 {
     let others = (WORD - bytes.min(WORD)) as u32;
     word & (u64::MAX << (4 * others) << (4 * others))
 }
 
 /// How many bytes are alike at the beginning of two words.
 #[inline]
-fn alike(one: u64, other: u64) -> usize {
+pub(in crate::b_tree) fn alike(one: u64, other: u64) -> usize {
     (one ^ other).leading_zeros() as usize / 8
 }
 

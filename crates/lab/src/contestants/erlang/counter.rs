@@ -72,6 +72,10 @@ impl Entrant for EtsCounter {
         &[ContestantKind::Counters]
     }
 
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
     fn missing(&self) -> Option<&'static str> {
         super::missing()
     }

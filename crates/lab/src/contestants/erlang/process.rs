@@ -60,6 +60,10 @@ impl Entrant for MessageQueue {
         &[ContestantKind::Channels]
     }
 
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
     fn missing(&self) -> Option<&'static str> {
         super::missing()
     }

@@ -70,6 +70,10 @@ impl Entrant for Ets {
         &[ContestantKind::Tables, ContestantKind::Rows]
     }
 
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
     fn missing(&self) -> Option<&'static str> {
         super::missing()
     }

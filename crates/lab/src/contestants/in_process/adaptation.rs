@@ -271,7 +271,8 @@ fn append<S: Subject<u64>>(
     loop {
         for _ in 0..STRIDE {
             // The clock may show the same time twice.
-            let now = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let since = tremula_sync::now() - begun;
+            let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
             last = now.max(last + 1);
             operate(
                 table,

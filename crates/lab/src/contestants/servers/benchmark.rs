@@ -16,7 +16,7 @@ pub(super) const PROGRAM: &str = "redis-benchmark";
 
 /// How many full pipelines every client sends to warm up; this also shows how many requests fit
 /// into a given time.
-const WARM_UP_TURNS: u64 = 20;
+pub(super) const WARM_UP_TURNS: u64 = 20;
 
 /// The most requests of a measurement.
 const MOST_REQUESTS: f64 = 1e8;
@@ -28,8 +28,8 @@ const MESSAGE: &str = "a message of thirty-two bytes...";
 
 /// A line of figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Report {
-    requests_per_second: f64,
+pub(super) struct Report {
+    pub(super) requests_per_second: f64,
     p50_ms: f64,
     p99_ms: f64,
 }
@@ -111,7 +111,11 @@ fn channel() -> Source {
 }
 
 /// Runs the program, and parses what it prints.
-fn send(server: &ServerProcess, job: &RedisJob, requests: u64) -> Result<Report, LabError> {
+pub(super) fn send(
+    server: &ServerProcess,
+    job: &RedisJob,
+    requests: u64,
+) -> Result<Report, LabError> {
     let mut command = Command::new(PROGRAM);
     command
         .args(["-h", &server.address.ip().to_string()])
@@ -207,7 +211,7 @@ fn replies_are_right(client: &mut Client) -> Checked {
 }
 
 /// Inserts all keys, if the command reads them.
-fn prepare(client: &mut Client, job: &RedisJob) -> Checked {
+pub(super) fn prepare(client: &mut Client, job: &RedisJob) -> Checked {
     if !matches!(job.command, RedisCommand::Get | RedisCommand::GetRange) {
         return Ok(Ok(()));
     }

@@ -1,5 +1,5 @@
 //! Servers of the Redis protocol, each in a process of its own: driven by `redis-benchmark`, sent
-//! transactions, watched, attacked, or with keys that expire.
+//! transactions, watched, observed, attacked, or with keys that expire.
 
 mod attacked;
 mod benchmark;
@@ -7,6 +7,7 @@ mod client;
 mod expiry;
 mod feeds;
 mod listeners;
+mod observed;
 mod process;
 mod transactions;
 
@@ -16,7 +17,7 @@ use super::contestant::{
 use crate::{
     LabError,
     case::ContestantKind,
-    workload::{AttackJob, ExpiryJob, FeedJob, RedisJob, Transaction, TransactionJob},
+    workload::{AttackJob, ExpiryJob, FeedJob, ObserveJob, RedisJob, Transaction, TransactionJob},
 };
 use process::{Durability, ServerProcess};
 
@@ -96,6 +97,7 @@ impl Entrant for ServerKind {
             Self::Tremula => &[
                 ContestantKind::Servers,
                 ContestantKind::Transacting,
+                ContestantKind::Observed,
                 ContestantKind::Attacked,
                 ContestantKind::Expiring,
             ],
@@ -106,6 +108,10 @@ impl Entrant for ServerKind {
             ],
             _ => &[ContestantKind::Servers, ContestantKind::Transacting],
         }
+    }
+
+    fn is_in_process(&self) -> bool {
+        false
     }
 
     fn missing(&self) -> Option<&'static str> {
@@ -168,6 +174,7 @@ impl Entrant for ServerKind {
         Ok(match kind {
             ContestantKind::Transacting => Contestant::Transacting(contestant),
             ContestantKind::Watched => Contestant::Watched(contestant),
+            ContestantKind::Observed => Contestant::Observed(contestant),
             ContestantKind::Attacked => Contestant::Attacked(contestant),
             ContestantKind::Expiring => Contestant::Expiring(contestant),
             _ => Contestant::Server(contestant),
@@ -217,6 +224,13 @@ impl Measures<ExpiryJob> for ServerContestant {
     fn measure(&mut self, job: &ExpiryJob) -> Samples {
         let sample = expiry::measure(self.kind.name(), &self.process, job)?;
         Ok(vec![Ok(sample)])
+    }
+}
+
+/// Each measurement has two servers of its own.
+impl Measures<ObserveJob> for ServerContestant {
+    fn measure(&mut self, job: &ObserveJob) -> Samples {
+        Ok(vec![Ok(observed::measure(self.kind.name(), job)?)])
     }
 }
 

@@ -246,6 +246,6 @@ impl Drop for ServerProcess {
 }
 
 /// An address that no process listens on at the moment.
-fn free_address() -> io::Result<SocketAddr> {
+pub(super) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -1,6 +1,10 @@
 //! The requesters: tasks that send a request, wait for the answer, and go on.
 
+#[cfg(sim)]
+use super::requesters::Requesters;
 use super::store::{Appended, BUDGET, Store};
+#[cfg(not(sim))]
+use crate::measure::Span;
 use crate::{
     measure::{Lap, Sample, Stage},
     workload::{CacheTraffic, HOT_IDS, Purpose, ShardCacheJob, ValueSize, generator},
@@ -195,15 +199,15 @@ impl<C: Store> Requester<C> {
     ) -> Result<Tally, String> {
         let mut times = Histogram::<u64>::new(DIGITS).expect("so many digits are possible");
         let mut lap = Lap::new(&stage);
-        let mut timer = tokio::time::interval(PACE);
+        let mut timer = burst.map(|burst| (tokio::time::interval(PACE), burst));
         let (mut due, mut asked) = (0.0, 0_u64);
         loop {
-            let turn = match burst {
+            let turn = match &mut timer {
                 None => TURN,
-                Some(burst) => {
+                Some((timer, burst)) => {
                     timer.tick().await;
                     // The fraction of a request carries over to the next burst.
-                    due += burst;
+                    due += *burst;
                     due as u64 - asked
                 }
             };
@@ -211,9 +215,10 @@ impl<C: Store> Requester<C> {
                 let id = self.choice.draw(&mut random);
                 asked += 1;
                 if asked.is_multiple_of(TIMED) && lap.counts() {
-                    let before = Instant::now();
+                    let before = tremula_sync::now();
                     self.ask(id).await?;
-                    times += u64::try_from(before.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    let time = tremula_sync::now() - before;
+                    times += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
                 } else {
                     self.ask(id).await?;
                 }
@@ -228,7 +233,7 @@ impl<C: Store> Requester<C> {
         let (begun, operations) = lap.end();
         Ok(Tally {
             begun,
-            ended: Instant::now(),
+            ended: tremula_sync::now(),
             operations,
             times,
         })
@@ -237,21 +242,16 @@ impl<C: Store> Requester<C> {
 
 /// Checks the store, and measures it under the job's load.
 pub(super) fn measure<C: Store>(store: C, job: &ShardCacheJob) -> Result<Sample, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(job.workers)
-        .enable_time()
-        .build()
-        .map_err(|error| format!("its requesters could not be started: {error}"))?;
+    let requesters = Requesters::new(job)?;
     let store = Arc::new(store);
-    runtime.block_on(check(&*store, job))?;
+    requesters.wait_for(check(&*store, job))?;
     if job.traffic.writes() {
-        runtime.block_on(fill(&*store, job))?;
+        requesters.wait_for(fill(&*store, job))?;
     }
     let choice = Choice::of(job, &*store);
-    let stage = Arc::new(Stage::new());
     let rate = |rate: f64| rate * PACE.as_secs_f64() / ShardCacheJob::REQUESTERS as f64;
     let burst = job.rate.map(rate);
-    let start = |number| {
+    let requester = |number, stage: &Arc<Stage>| {
         let requester = Requester {
             store: Arc::clone(&store),
             choice: choice.clone(),
@@ -259,15 +259,13 @@ pub(super) fn measure<C: Store>(store: C, job: &ShardCacheJob) -> Result<Sample,
             writes: job.traffic.writes(),
         };
         let random = generator(job.seed, Purpose::Choices, job.run, number);
-        runtime.spawn(requester.run(Arc::clone(&stage), random, burst))
+        requester.run(Arc::clone(stage), random, burst)
     };
-    let tasks: Vec<_> = (0..ShardCacheJob::REQUESTERS).map(start).collect();
-    stage.pass(job.span);
+    let tallies = requesters.run(job.span, requester)?;
     let mut times = Histogram::<u64>::new(DIGITS).expect("so many digits are possible");
     let (mut operations, mut first, mut last) = (0, None, None);
-    for task in tasks {
-        let tally = runtime.block_on(task);
-        let tally = tally.map_err(|error| format!("a requester ended: {error}"))??;
+    for tally in tallies {
+        let tally = tally?;
         operations += tally.operations;
         first = first.into_iter().chain([tally.begun]).min();
         last = last.max(Some(tally.ended));
@@ -281,4 +279,41 @@ pub(super) fn measure<C: Store>(store: C, job: &ShardCacheJob) -> Result<Sample,
         .map(|(name, quantile)| (name.to_owned(), times.value_at_quantile(quantile) as f64))
         .into();
     Ok(sample)
+}
+
+/// The threads on which requesters run: a runtime of tokio.
+#[cfg(not(sim))]
+struct Requesters(tokio::runtime::Runtime);
+
+#[cfg(not(sim))]
+impl Requesters {
+    fn new(job: &ShardCacheJob) -> Result<Self, String> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(job.workers)
+            .enable_time()
+            .build();
+        match runtime {
+            Ok(runtime) => Ok(Self(runtime)),
+            Err(error) => Err(format!("its requesters could not be started: {error}")),
+        }
+    }
+
+    fn wait_for<R>(&self, future: impl Future<Output = R>) -> R {
+        self.0.block_on(future)
+    }
+
+    /// Runs the requesters, and returns what each returned.
+    fn run<F: Future<Output: Send + 'static> + Send + 'static>(
+        &self,
+        span: Span,
+        requester: impl Fn(usize, &Arc<Stage>) -> F,
+    ) -> Result<Vec<F::Output>, String> {
+        let stage = Arc::new(Stage::new());
+        let start = |number| self.0.spawn(requester(number, &stage));
+        let tasks: Vec<_> = (0..ShardCacheJob::REQUESTERS).map(start).collect();
+        stage.pass(span);
+        let ended = |task| self.0.block_on(task);
+        let ended = tasks.into_iter().map(ended).collect::<Result<_, _>>();
+        ended.map_err(|error: tokio::task::JoinError| format!("a requester ended: {error}"))
+    }
 }

@@ -1,6 +1,8 @@
 //! The strategies of `tremula-shard`, each in several forms, with a cache in their shards.
 
 mod load;
+#[cfg(sim)]
+mod requesters;
 mod store;
 
 use super::contestant::{
@@ -145,6 +147,19 @@ impl Entrant for ShardForm {
 
     fn kinds(&self) -> &'static [ContestantKind] {
         &[ContestantKind::Shards]
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        let needs_tokio = match *self {
+            Self::PlainLocks => false,
+            Self::Article(_) => true,
+            Self::Direct(strategy)
+            | Self::Unbalanced(strategy)
+            | Self::Queued(strategy)
+            | Self::QueuedUnbalanced(strategy) => strategy == Strategy::LocalSet,
+        };
+        (cfg!(sim) && needs_tokio)
+            .then_some("its workers wait in tokio's runtime, which knows no virtual time")
     }
 
     fn start(&self, _kind: ContestantKind, _starter: &mut Starter) -> Result<Contestant, LabError> {

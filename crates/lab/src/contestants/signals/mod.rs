@@ -5,6 +5,7 @@ mod channel;
 mod kind;
 mod phases;
 mod ping_pong;
+mod queue;
 mod rival;
 mod stream;
 mod throughput;
@@ -17,6 +18,7 @@ pub(crate) use channel::tests as channel_tests;
 pub(crate) use channel::{Channel, ChannelTask, Receiving, Sending};
 pub use kind::ChannelKind;
 pub(super) use ping_pong::QUANTILES;
+pub use queue::QueueKind;
 pub use rival::ChannelRival;
 pub(super) use throughput::DRAIN;
 
@@ -43,6 +45,7 @@ impl Entrant for ChannelKind {
     fn about(&self) -> &'static str {
         match self {
             Self::Mailbox(_) => "a mailbox of Tremula, in this process",
+            Self::Queue(queue) => queue.about(),
             Self::Rival(rival) => rival.about(),
         }
     }
@@ -50,6 +53,7 @@ impl Entrant for ChannelKind {
     fn side(&self) -> Side {
         match self {
             Self::Mailbox(_) => Side::Ours,
+            Self::Queue(_) => Side::Other,
             Self::Rival(_) => Side::Rival,
         }
     }
@@ -60,7 +64,7 @@ impl Entrant for ChannelKind {
 
     fn missing(&self) -> Option<&'static str> {
         match self {
-            Self::Mailbox(_) => None,
+            Self::Mailbox(_) | Self::Queue(_) => None,
             Self::Rival(_) => Rival::missing(),
         }
     }
@@ -111,7 +115,7 @@ impl Started for InProcessChannel {
 
     fn version(&self) -> String {
         match self.kind {
-            ChannelKind::Mailbox(_) => own_version(),
+            ChannelKind::Mailbox(_) | ChannelKind::Queue(_) => own_version(),
             ChannelKind::Rival(rival) => rival.version().to_owned(),
         }
     }

@@ -4,7 +4,7 @@ use super::allocator;
 use super::directory::Kind;
 use super::machine::Picoseconds;
 use super::once::OfTheRun;
-use super::state::State;
+use super::state::{State, Woken};
 use std::any::TypeId;
 use std::cell::Cell;
 use std::panic::Location;
@@ -122,6 +122,31 @@ pub fn touch<T: ?Sized>(value: *const T, bytes: usize, writes: bool) {
     in_order();
 }
 
+/// Asks for the line of an address that the calling virtual thread will access soon, or write: an
+/// access waits only for what is left of its way. The address need not be valid. Without a
+/// simulation it does nothing.
+///
+/// ```
+/// use tremula_sync::atomic::{AtomicU64, Ordering};
+/// use tremula_sync::sim::{Machine, Prices, Simulation, prefetch, work};
+///
+/// let prices = Prices::named(|name| if name == "far_cache" { 9_000 } else { 0 });
+/// let machine = Machine { prices, ..Machine::free_of_charge(1) };
+/// let run = Simulation::on(machine).run(|| {
+///     let word = AtomicU64::new(0);
+///     prefetch(&raw const word, true);
+///     work(7);
+///     word.store(1, Ordering::SeqCst);
+///     drop(word.load(Ordering::Relaxed));
+/// });
+/// assert_eq!(run.elapsed, 9_000);
+/// ```
+pub fn prefetch<T>(address: *const T, writes: bool) {
+    if INSIDE.get() && with(|state| state.prefetch(address.addr(), writes)).is_some() {
+        in_order();
+    }
+}
+
 pub(super) fn fence() {
     if with(State::fence).is_some() {
         in_order();
@@ -176,12 +201,13 @@ pub(super) fn yield_now() {
     }
 }
 
-/// Sleeps at an address, if `is_right` still holds. Returns `None` outside of a simulation.
-pub(super) fn sleep_at(address: usize, is_right: impl FnOnce() -> bool) {
+/// Sleeps at an address, if `is_right` still holds, for a lock that the thread wants to write under
+/// or not. Returns whether the lock was handed over to it. Outside of a simulation it yields.
+pub(super) fn sleep_at(address: usize, writes: bool, is_right: impl FnOnce() -> bool) -> bool {
     let sleeps = with(|state| {
         let sleeps = is_right();
         if sleeps {
-            state.sleep_at(address);
+            state.sleep_at(address, writes);
         }
         sleeps
     });
@@ -190,6 +216,7 @@ pub(super) fn sleep_at(address: usize, is_right: impl FnOnce() -> bool) {
         Some(true) => stop(),
         Some(false) => in_order(),
     }
+    with(State::take_handed) == Some(true)
 }
 
 /// A lock at this address has been taken from this place.
@@ -202,8 +229,9 @@ pub(super) fn lock_place(address: usize) -> Option<&'static Location<'static>> {
     with(|state| state.lock_place(address)).flatten()
 }
 
-pub(super) fn wake_at(address: usize, most: usize) {
-    with(|state| state.wake_at(address, most));
+/// Wakes the first threads that sleep at the address, as long as `wakes` says so of what they want.
+pub(super) fn wake_at(address: usize, wakes: impl FnMut(bool) -> bool) -> Woken {
+    with(|state| state.wake_at(address, wakes)).unwrap_or_default()
 }
 
 /// Sleeps for this time.

@@ -6,6 +6,15 @@
 //! 2. A line with an `owner` has exactly that one sharer.
 //! 3. A line is on its way to one core at a time: a request for it begins when the line is no
 //!    longer `busy`. That queue is what contention is.
+//! 4. A socket's cache has a line only as it is now: a store removes it from all of them.
+//!
+//! # What a transfer is
+//!
+//! A line that a core's caches have no place for, or that it accesses for the first time, comes
+//! from the socket's cache or from memory, and would without any other core. That part of its price
+//! is [`Charge::fetching`]. The line is a *transfer* only as far as it costs more because another
+//! core has it, or has changed it. A core that lost a line to another core's store still has its
+//! tag: it would have the line if it were alone.
 //!
 //! Sources: Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence" (2011), for
 //! directories of owners and sharers; David, Guerraoui and Trigonakis, "Everything you always
@@ -54,9 +63,11 @@ pub(super) struct Charge {
     pub(super) line: u32,
     /// Until the line was no longer on its way to others.
     pub(super) waiting: Picoseconds,
-    /// Until the line was here.
+    /// Until the line was here, beyond `fetching`.
     pub(super) transfer: Picoseconds,
-    /// What would be paid without any other core.
+    /// Until the line would have been here without any other core.
+    pub(super) fetching: Picoseconds,
+    /// The instructions, and a line that the core has.
     pub(super) own: Picoseconds,
 }
 
@@ -125,6 +136,14 @@ impl Tags {
 
     fn has(&mut self, line: u32) -> bool {
         self.set(line).contains(&line)
+    }
+
+    fn remove(&mut self, line: u32) {
+        for place in self.set(line) {
+            if *place == line {
+                *place = NO_LINE;
+            }
+        }
     }
 
     /// Takes the line in, and returns the line that had to go.
@@ -242,18 +261,26 @@ impl Directory {
             return charge;
         }
         charge.waiting = line.busy.saturating_sub(now);
-        let transfer = if is_new {
+        let (price, alone) = if is_new {
             // The system, or the allocator, has just written it.
-            prices.far_cache
+            (prices.far_cache, prices.far_cache)
         } else {
-            self.transfer(&line, number, core, writes)
+            let price = self.price(&line, number, core, writes);
+            (price, self.price_alone(&line, number, core))
         };
-        charge.transfer = match after {
+        let exposed = |price| match after {
             // The core had the line, and has lost it meanwhile.
-            After::Itself => transfer,
-            _ => self.exposed(transfer, after),
+            After::Itself => price,
+            _ => self.exposed(price, after),
         };
-        let arrived = now + charge.waiting + charge.transfer;
+        charge.fetching = exposed(alone);
+        charge.transfer = exposed(price.max(alone)) - charge.fetching;
+        let arrived = now + charge.waiting + charge.fetching + charge.transfer;
+        if writes {
+            self.sockets
+                .iter_mut()
+                .for_each(|cache| cache.remove(number));
+        }
         let line = &mut self.lines[number as usize];
         if writes {
             line.sharers = [0; WORDS];
@@ -279,14 +306,14 @@ impl Directory {
 
     /// What it takes until the core has the line, and until all others have given it up if it
     /// writes.
-    fn transfer(&mut self, line: &Line, number: u32, core: usize, writes: bool) -> Picoseconds {
+    fn price(&mut self, line: &Line, number: u32, core: usize, writes: bool) -> Picoseconds {
         let machine = self.machine;
         let prices = &machine.prices;
-        let socket = machine.socket_of(core);
         if line.owner != NOBODY {
             let distance = machine.distance(core, usize::from(line.owner));
             return prices.changed.at(distance);
         }
+        let in_socket_cache = self.sockets[machine.socket_of(core)].has(number);
         let mut nearest: Option<Distance> = None;
         let mut farthest: Option<Distance> = None;
         for other in line.others(core) {
@@ -294,12 +321,36 @@ impl Directory {
             nearest = Some(nearest.map_or(distance, |nearest| nearest.min(distance)));
             farthest = farthest.max(Some(distance));
         }
-        let from_others = if writes { farthest } else { nearest };
-        match from_others {
-            Some(distance) => prices.clean.at(distance),
-            None if self.sockets[socket].has(number) => prices.socket_cache,
-            None if usize::from(line.home) == socket => prices.own_memory,
-            None => prices.other_memory,
+        match (writes, farthest, nearest) {
+            (true, Some(distance), _) => prices.clean.at(distance),
+            // The socket's cache answers before another core does.
+            _ if in_socket_cache => prices.socket_cache,
+            (false, _, Some(distance)) => prices.clean.at(distance),
+            _ => self.of_memory(line, core),
+        }
+    }
+
+    /// What it would take until the core has the line if no other core had accessed it.
+    fn price_alone(&mut self, line: &Line, number: u32, core: usize) -> Picoseconds {
+        let prices = self.machine.prices;
+        let socket = self.machine.socket_of(core);
+        if self.near[core].has(number) {
+            prices.near_cache
+        } else if self.far[core].has(number) {
+            prices.far_cache
+        } else if line.others(core).next().is_some() || self.sockets[socket].has(number) {
+            // What others have in their caches, this core would have had, and had no place for.
+            prices.socket_cache
+        } else {
+            self.of_memory(line, core)
+        }
+    }
+
+    const fn of_memory(&self, line: &Line, core: usize) -> Picoseconds {
+        if line.home as usize == self.machine.socket_of(core) {
+            self.machine.prices.own_memory
+        } else {
+            self.machine.prices.other_memory
         }
     }
 

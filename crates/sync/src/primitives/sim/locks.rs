@@ -1,27 +1,42 @@
-//! Locks that spin a little and then sleep, as the locks of `parking_lot` do.
+//! The locks of `parking_lot`, with their decisions: how long a thread spins before it sleeps,
+//! which sleeping threads a thread wakes that releases the lock, and when it hands the lock over to
+//! them instead. Without the last, a thread that takes the lock again and again starves one that
+//! sleeps: it has taken the lock before the other has woken up.
+//!
+//! Source: the crates `parking_lot` 0.12 (`raw_mutex.rs`, `raw_rwlock.rs`) and `parking_lot_core`
+//! 0.9 (`spinwait.rs`).
 
 use super::current;
 use super::directory::Kind;
+use super::state::Woken;
 use parking_lot::lock_api;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The mutex's word: free, locked, or locked while threads may sleep.
-const FREE: u32 = 0;
-const LOCKED: u32 = 1;
-const SLEEPERS: u32 = 2;
+/// How a thread waits before it sleeps: a few tries with longer and longer pauses between them, and
+/// then a few between which it lets other threads have the core.
+#[derive(Default)]
+struct SpinWait(u32);
 
-/// How often a thread tries before it sleeps. After the first tries, which only pause, it lets
-/// other threads have the core.
-const TRIES: u32 = 10;
-const PAUSING_TRIES: u32 = 3;
+impl SpinWait {
+    /// Waits a little. `false` if the thread has waited long enough, and should sleep.
+    fn spin(&mut self) -> bool {
+        if self.0 >= 10 {
+            return false;
+        }
+        self.0 += 1;
+        if self.0 <= 3 {
+            (0..1 << self.0).for_each(|_| current::spin_loop());
+        } else {
+            current::yield_now();
+        }
+        true
+    }
 
-/// A thread that waits for a lock, before one of its tries.
-fn wait_a_little(step: u32) {
-    if step < PAUSING_TRIES {
-        (0..2 << step).for_each(|_| current::spin_loop());
-    } else {
-        current::yield_now();
+    /// What a reader waits when another reader came first at the word.
+    fn spin_without_yielding(&mut self) {
+        self.0 = (self.0 + 1).min(10);
+        (0..1 << self.0).for_each(|_| current::spin_loop());
     }
 }
 
@@ -57,10 +72,24 @@ impl LockWord {
         swapped.is_ok()
     }
 
+    /// Sets `bit` in a word that is `expected`.
     #[track_caller]
-    fn swap(&self, next: u32) -> u32 {
-        self.change();
-        self.0.swap(next, Ordering::AcqRel)
+    fn mark(&self, expected: u32, bit: u32) -> bool {
+        expected & bit != 0 || self.swap_if(expected, expected | bit)
+    }
+
+    /// The price of the step that releases the lock. No other thread comes between this and what
+    /// the caller does to the word: in it, others go first.
+    fn release(&self) {
+        current::access(self.address(), Kind::ReadModifyWrite, self.place());
+    }
+
+    /// After the lock has been released and threads have been woken: sets [`PARKED`] if others
+    /// still sleep, and `inside` if the lock was handed over to those that woke.
+    fn put_back(&self, woken: Woken, inside: u32) {
+        let parked = if woken.more { PARKED } else { 0 };
+        let inside = if woken.fair { inside } else { 0 };
+        self.0.fetch_or(parked | inside, Ordering::Relaxed);
     }
 
     /// The value, without a price: for the simulator itself.
@@ -80,9 +109,12 @@ impl LockWord {
     }
 }
 
+/// The mutex's word: free, or these bits.
+const LOCKED: u32 = 1;
+/// Threads may sleep.
+const PARKED: u32 = 1 << 30;
+
 /// The word of a mutex.
-///
-/// Source: Drepper, "Futexes are tricky" (2011), section 6, for the three values.
 pub struct RawMutex(LockWord);
 
 /// A mutex without poisoning.
@@ -96,64 +128,44 @@ pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 /// The guard of a [`Mutex`].
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
-// SAFETY: a thread holds the lock after it has changed the word from free; no other thread changes
-// the word from free until the holder has set it so.
+impl RawMutex {
+    #[track_caller]
+    fn lock_slowly(&self) {
+        let mut spin = SpinWait::default();
+        loop {
+            let word = self.0.load();
+            if word & LOCKED == 0 {
+                if self.0.swap_if(word, word | LOCKED) {
+                    return;
+                }
+                continue;
+            }
+            if word & PARKED == 0 && spin.spin() {
+                continue;
+            }
+            if !self.0.mark(word, PARKED) {
+                continue;
+            }
+            let is_right = || self.0.peek() == LOCKED | PARKED;
+            if current::sleep_at(self.0.address(), true, is_right) {
+                return;
+            }
+            spin = SpinWait::default();
+        }
+    }
+}
+
+// SAFETY: a thread holds the lock after it has set `LOCKED` in the word, or after the holder has
+// handed it over; no other thread sets the bit until the holder has cleared it.
 unsafe impl lock_api::RawMutex for RawMutex {
     const INIT: Self = Self(LockWord::new());
     type GuardMarker = lock_api::GuardNoSend;
 
     #[track_caller]
     fn try_lock(&self) -> bool {
-        let locked = self.0.swap_if(FREE, LOCKED);
-        if locked {
-            self.0.taken();
-        }
-        locked
-    }
-
-    #[track_caller]
-    fn lock(&self) {
-        if self.try_lock() {
-            return;
-        }
-        for step in 0..TRIES {
-            wait_a_little(step);
-            if self.0.load() == FREE && self.try_lock() {
-                return;
-            }
-        }
-        while self.0.swap(SLEEPERS) != FREE {
-            current::sleep_at(self.0.address(), || self.0.peek() == SLEEPERS);
-        }
-        self.0.taken();
-    }
-
-    unsafe fn unlock(&self) {
-        let address = self.0.address();
-        current::access(address, Kind::ReadModifyWrite, self.0.place());
-        if self.0.0.swap(FREE, Ordering::Release) == SLEEPERS {
-            current::wake_at(address, 1);
-        }
-    }
-}
-
-/// The word of a readers-writer lock: the readers inside, and two bits.
-pub(crate) struct RawRwLock(LockWord);
-
-const WRITER: u32 = 1 << 31;
-const ASLEEP: u32 = 1 << 30;
-
-impl RawRwLock {
-    pub(crate) const fn new() -> Self {
-        Self(LockWord::new())
-    }
-
-    /// Changes the word by `enter`, if it gives one.
-    #[track_caller]
-    fn enter(&self, enter: impl Fn(u32) -> Option<u32>) -> bool {
         let mut word = self.0.load();
-        while let Some(next) = enter(word) {
-            if self.0.swap_if(word, next) {
+        while word & LOCKED == 0 {
+            if self.0.swap_if(word, word | LOCKED) {
                 self.0.taken();
                 return true;
             }
@@ -163,85 +175,155 @@ impl RawRwLock {
     }
 
     #[track_caller]
-    fn wait(&self, enter: impl Fn(u32) -> Option<u32> + Copy) {
-        for step in 0..TRIES {
-            wait_a_little(step);
-            if self.enter(enter) {
+    fn lock(&self) {
+        if !self.0.swap_if(0, LOCKED) {
+            self.lock_slowly();
+        }
+        self.0.taken();
+    }
+
+    unsafe fn unlock(&self) {
+        self.0.release();
+        let before = self.0.0.fetch_and(!(LOCKED | PARKED), Ordering::Release);
+        if before & PARKED != 0 {
+            let mut is_first = true;
+            let woken = current::wake_at(self.0.address(), |_| std::mem::take(&mut is_first));
+            self.0.put_back(woken, LOCKED);
+        }
+    }
+}
+
+/// The readers-writer lock's word: the readers inside, and bits.
+const READERS: u32 = (1 << 29) - 1;
+/// A writer is inside, or waits until the readers have left.
+const WRITER: u32 = 1 << 31;
+/// That writer sleeps, at the address after the lock's.
+const WRITER_PARKED: u32 = 1 << 29;
+
+/// The word of a readers-writer lock, as `parking_lot` has it.
+struct ParkingRwLock(LockWord);
+
+impl ParkingRwLock {
+    const fn new() -> Self {
+        Self(LockWord::new())
+    }
+
+    #[track_caller]
+    fn try_lock_shared(&self) -> bool {
+        let mut word = self.0.load();
+        let mut spin = SpinWait::default();
+        while word & WRITER == 0 {
+            if self.0.swap_if(word, word + 1) {
+                self.0.taken();
+                return true;
+            }
+            spin.spin_without_yielding();
+            word = self.0.load();
+        }
+        false
+    }
+
+    #[track_caller]
+    fn lock_shared(&self) {
+        if !self.try_lock_shared() {
+            self.wait(false);
+        }
+    }
+
+    #[track_caller]
+    fn try_lock_exclusive(&self) -> bool {
+        let locked = self.0.swap_if(0, WRITER);
+        if locked {
+            self.0.taken();
+        }
+        locked
+    }
+
+    #[track_caller]
+    fn lock_exclusive(&self) {
+        if !self.try_lock_exclusive() {
+            self.wait(true);
+            self.wait_for_readers();
+        }
+    }
+
+    /// Waits until the thread is a reader, or has set [`WRITER`].
+    #[track_caller]
+    fn wait(&self, writes: bool) {
+        let mut spin = SpinWait::default();
+        loop {
+            let word = self.0.load();
+            if word & WRITER == 0 {
+                let next = if writes { word | WRITER } else { word + 1 };
+                if self.0.swap_if(word, next) {
+                    break;
+                }
+                continue;
+            }
+            if word & (PARKED | WRITER_PARKED) == 0 && spin.spin() {
+                continue;
+            }
+            if !self.0.mark(word, PARKED) {
+                continue;
+            }
+            let is_right = || {
+                let word = self.0.peek();
+                word & PARKED != 0 && word & WRITER != 0
+            };
+            if current::sleep_at(self.0.address(), writes, is_right) {
+                break;
+            }
+            spin = SpinWait::default();
+        }
+        self.0.taken();
+    }
+
+    /// Waits until the readers have left. The thread has set [`WRITER`].
+    #[track_caller]
+    fn wait_for_readers(&self) {
+        let mut spin = SpinWait::default();
+        loop {
+            let word = self.0.load();
+            if word & READERS == 0 {
                 return;
             }
-        }
-        while !self.enter(enter) {
-            self.0.change();
-            self.0.0.fetch_or(ASLEEP, Ordering::Relaxed);
-            current::sleep_at(self.0.address(), || {
+            if spin.spin() || !self.0.mark(word, WRITER_PARKED) {
+                continue;
+            }
+            current::sleep_at(self.0.address() + 1, true, || {
                 let word = self.0.peek();
-                word & ASLEEP != 0 && enter(word).is_none()
+                word & READERS != 0 && word & WRITER_PARKED != 0
             });
         }
     }
 
-    /// Changes the word by one read-modify-write, and wakes all if none is inside any more.
-    fn leave(&self, leave: impl Fn(u32) -> u32) {
-        let address = self.0.address();
-        current::access(address, Kind::ReadModifyWrite, self.0.place());
-        // No other thread comes between: the access before is where others go first.
-        let before = self.0.peek();
-        let after = leave(before);
-        let is_empty = after & !ASLEEP == 0;
-        let after = if is_empty { 0 } else { after };
-        self.0.0.store(after, Ordering::Release);
-        if before & ASLEEP != 0 && is_empty {
-            current::wake_at(address, usize::MAX);
+    fn unlock_shared(&self) {
+        self.0.release();
+        let before = self.0.0.fetch_sub(1, Ordering::Release);
+        if before & (READERS | WRITER_PARKED) == 1 | WRITER_PARKED {
+            self.0.0.fetch_and(!WRITER_PARKED, Ordering::Relaxed);
+            current::wake_at(self.0.address() + 1, |_| true);
         }
     }
 
-    fn shared(word: u32) -> Option<u32> {
-        (word & WRITER == 0).then_some(word + 1)
-    }
-
-    fn exclusive(word: u32) -> Option<u32> {
-        (word & !ASLEEP == 0).then_some(word | WRITER)
-    }
-
-    #[track_caller]
-    pub(crate) fn try_lock_shared(&self) -> bool {
-        self.enter(Self::shared)
-    }
-
-    #[track_caller]
-    pub(crate) fn lock_shared(&self) {
-        if !self.try_lock_shared() {
-            self.wait(Self::shared);
+    /// Releases the lock, and wakes the first threads that sleep: readers up to a writer, and that
+    /// writer.
+    fn unlock_exclusive(&self) {
+        self.0.release();
+        let before = self.0.0.fetch_and(!(WRITER | PARKED), Ordering::Release);
+        if before & PARKED != 0 {
+            let mut inside = 0;
+            let woken = current::wake_at(self.0.address(), |writes| {
+                let wakes = inside & WRITER == 0;
+                if wakes {
+                    inside += if writes { WRITER } else { 1 };
+                }
+                wakes
+            });
+            self.0.put_back(woken, inside);
         }
-    }
-
-    /// # Safety
-    ///
-    /// The calling thread holds the lock in shared mode.
-    pub(crate) unsafe fn unlock_shared(&self) {
-        self.leave(|word| word - 1);
-    }
-
-    #[track_caller]
-    pub(crate) fn try_lock_exclusive(&self) -> bool {
-        self.enter(Self::exclusive)
-    }
-
-    #[track_caller]
-    pub(crate) fn lock_exclusive(&self) {
-        if !self.try_lock_exclusive() {
-            self.wait(Self::exclusive);
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The calling thread holds the lock in exclusive mode.
-    pub(crate) unsafe fn unlock_exclusive(&self) {
-        self.leave(|word| word & !WRITER);
     }
 }
-
 /// A readers-writer lock without poisoning.
 ///
 /// ```
@@ -252,11 +334,11 @@ impl RawRwLock {
 pub type RwLock<T> = lock_api::RwLock<Word, T>;
 
 /// The word of an [`RwLock`].
-pub struct Word(RawRwLock);
+pub struct Word(ParkingRwLock);
 
 // SAFETY: the raw lock admits either readers or one writer.
 unsafe impl lock_api::RawRwLock for Word {
-    const INIT: Self = Self(RawRwLock::new());
+    const INIT: Self = Self(ParkingRwLock::new());
     type GuardMarker = lock_api::GuardNoSend;
 
     #[track_caller]
@@ -270,8 +352,7 @@ unsafe impl lock_api::RawRwLock for Word {
     }
 
     unsafe fn unlock_shared(&self) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.0.unlock_shared() }
+        self.0.unlock_shared();
     }
 
     #[track_caller]
@@ -285,7 +366,75 @@ unsafe impl lock_api::RawRwLock for Word {
     }
 
     unsafe fn unlock_exclusive(&self) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.0.unlock_exclusive() }
+        self.0.unlock_exclusive();
+    }
+}
+
+/// A readers-writer lock of one word, without data: what `primitives/std.rs` makes of
+/// `parking_lot`'s. A thread looks at the lock sooner than that one lets it.
+pub(crate) struct RawRwLock(ParkingRwLock);
+
+/// How often a thread tries to take a [`RawRwLock`] before it waits as `parking_lot` does, and how
+/// often of these it only pauses before.
+const TRIES: u32 = 10;
+const PAUSING_TRIES: u32 = 3;
+
+fn wait_a_little(step: u32) {
+    if step < PAUSING_TRIES {
+        (0..1 << step).for_each(|_| current::spin_loop());
+    } else {
+        current::yield_now();
+    }
+}
+
+impl RawRwLock {
+    pub(crate) const fn new() -> Self {
+        Self(ParkingRwLock::new())
+    }
+
+    #[track_caller]
+    pub(crate) fn try_lock_shared(&self) -> bool {
+        self.0.try_lock_shared()
+    }
+
+    #[track_caller]
+    pub(crate) fn lock_shared(&self) {
+        for step in 0..TRIES {
+            wait_a_little(step);
+            if self.try_lock_shared() {
+                return;
+            }
+        }
+        self.0.lock_shared();
+    }
+
+    /// # Safety
+    ///
+    /// The calling thread holds the lock in shared mode.
+    pub(crate) unsafe fn unlock_shared(&self) {
+        self.0.unlock_shared();
+    }
+
+    #[track_caller]
+    pub(crate) fn try_lock_exclusive(&self) -> bool {
+        self.0.try_lock_exclusive()
+    }
+
+    #[track_caller]
+    pub(crate) fn lock_exclusive(&self) {
+        for step in 0..TRIES {
+            wait_a_little(step);
+            if self.try_lock_exclusive() {
+                return;
+            }
+        }
+        self.0.lock_exclusive();
+    }
+
+    /// # Safety
+    ///
+    /// The calling thread holds the lock in exclusive mode.
+    pub(crate) unsafe fn unlock_exclusive(&self) {
+        self.0.unlock_exclusive();
     }
 }

@@ -21,8 +21,10 @@
 //!
 //! # What it leaves out
 //!
-//! A core has one access under way at a time, except that a line beside the one before costs a part
-//! of its price: the lines of a node are asked for together. Other overlap of misses is missing; so
+//! A core has one access under way at a time, with two exceptions: a line beside the one before
+//! costs a part of its price, because the lines of a node are asked for together; and a line that
+//! is asked for by `prefetch`. Of the code's own prefetches only those for writing call it: they
+//! change which core has a line. Other overlap of misses is missing; so
 //! are the limits of memory's bandwidth and the misses of the address translation. Threads stay on
 //! the place where they started. Plain memory costs something only where the code says so, by
 //! `touch` or `work`.
@@ -52,7 +54,7 @@ mod threads;
 
 pub use allocator::Allocator;
 pub(crate) use current::of_the_run;
-pub use current::{is_simulated, now, spin_loop, touch, work};
+pub use current::{is_simulated, now, prefetch, spin_loop, touch, work};
 pub use local::{AccessError, LocalKey};
 pub(crate) use locks::RawRwLock;
 pub use locks::{Mutex, MutexGuard, RawMutex, RwLock, Word};

@@ -48,6 +48,8 @@ pub(super) struct Thread {
     stores: Picoseconds,
     /// The address of the line that the thread accessed last, as a number of lines.
     line: usize,
+    /// The lines that the thread has asked for ahead, the last of them.
+    coming: VecDeque<Coming>,
     pub(super) spent: Spent,
     born: Picoseconds,
     /// Whether the thread was woken before it slept.
@@ -55,6 +57,8 @@ pub(super) struct Thread {
     /// Whether the thread is blocked until it is unparked, and not in a lock or a join.
     pub(super) parked: bool,
     sleeps: u64,
+    /// Whether the lock for which the thread slept was handed over to it.
+    handed: bool,
     /// Threads that wait for its end.
     joining: Vec<Id>,
     pub(super) coroutine: Option<Coroutine<(), (), ()>>,
@@ -63,6 +67,31 @@ pub(super) struct Thread {
     pub(super) name: Option<String>,
     pub(super) index: usize,
 }
+
+/// A line that a thread has asked for and does not wait for yet.
+#[derive(Clone, Copy)]
+struct Coming {
+    line: usize,
+    arrives: Picoseconds,
+    /// The part of its way that it takes because of other cores.
+    transfer: Picoseconds,
+}
+
+/// The longest time between two hand-overs of a lock whose waiters sleep; it is drawn anew each
+/// time, as in `parking_lot_core`.
+const LONGEST_UNFAIR: Picoseconds = 1_000_000_000;
+
+/// Of threads that slept at an address and have been woken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Woken {
+    /// Others still sleep there.
+    pub(super) more: bool,
+    /// The lock is handed over to those that have been woken.
+    pub(super) fair: bool,
+}
+
+/// How many lines a thread asks for ahead: some ten misses of a core are under way at once.
+const MOST_COMING: usize = 10;
 
 /// A place where a thread runs.
 #[derive(Default)]
@@ -83,7 +112,10 @@ pub(super) struct State {
     events: BinaryHeap<Reverse<(Picoseconds, u64, Event)>>,
     pub(super) current: Id,
     random: Random,
-    sleepers: ByAddress<VecDeque<Id>>,
+    /// The threads that sleep at an address, each with whether it wants to write.
+    sleepers: ByAddress<VecDeque<(Id, bool)>>,
+    /// When the lock at an address is handed over next.
+    fair_at: ByAddress<Picoseconds>,
     /// From where each lock was taken last.
     locks: ByAddress<&'static Location<'static>>,
     pub(super) once: Once,
@@ -93,22 +125,34 @@ pub(super) struct State {
     blame: Option<BTreeMap<(&'static str, u32, u32), Blame>>,
 }
 
+impl Thread {
+    fn take_coming(&mut self, line: usize) -> Option<Coming> {
+        let place = self.coming.iter().position(|coming| coming.line == line);
+        self.coming.remove(place?)
+    }
+}
+
 impl State {
     pub(super) fn new(machine: &Machine, seed: u64, blames: bool) -> Self {
-        let cores = machine.all_cores();
+        let (cores, of_first) = (machine.all_cores(), machine.all_threads());
         let place = |number: usize| Place {
-            core: number % cores,
+            core: if number == of_first {
+                0
+            } else {
+                number % cores
+            },
             ..Place::default()
         };
         Self {
             machine: *machine,
             directory: Directory::new(machine),
             threads: Vec::new(),
-            places: (0..machine.all_threads()).map(place).collect(),
+            places: (0..=of_first).map(place).collect(),
             events: BinaryHeap::new(),
             current: 0,
             random: Random::new(seed),
             sleepers: ByAddress::default(),
+            fair_at: ByAddress::default(),
             locks: ByAddress::default(),
             once: Once::default(),
             free_indices: BinaryHeap::new(),
@@ -133,19 +177,24 @@ impl State {
             },
             |Reverse(index)| index,
         );
-        // The first thread of a run, which only starts the others, shares a place with the second.
-        let place = id.saturating_sub(1) % self.places.len();
+        // The first thread of a run, which only prepares what the others do, and sets when
+        // they end, has a place of its own in the first core: else it would wait there for the
+        // end of a time slice, and a measurement would take as long as that.
+        let threads = self.machine.all_threads();
+        let place = id.checked_sub(1).map_or(threads, |id| id % threads);
         self.threads.push(Thread {
             clock: at,
             standing: Standing::Blocked,
             place,
             stores: 0,
             line: 0,
+            coming: VecDeque::new(),
             spent: Spent::default(),
             born: at,
             token: false,
             parked: false,
             sleeps: 0,
+            handed: false,
             joining: Vec::new(),
             coroutine: Some(body),
             yielder: std::ptr::null(),
@@ -279,7 +328,7 @@ impl State {
             return time;
         }
         let mine = self.me().place;
-        let siblings = (mine % cores..self.places.len()).step_by(cores);
+        let siblings = (mine % cores..self.machine.all_threads()).step_by(cores);
         let busy = siblings
             .filter(|place| *place != mine && self.places[*place].holder.is_some())
             .count();
@@ -312,28 +361,63 @@ impl State {
             line,
             std::mem::replace(&mut self.threads[id].line, line),
         );
-        let charge = self
+        // A store does not wait for its line.
+        let coming = match kind {
+            Kind::Store => None,
+            _ => self.threads[id].take_coming(line),
+        };
+        let late = coming.map_or(0, |coming| coming.arrives.saturating_sub(now));
+        let mut charge = self
             .directory
-            .access(core, address, (kind, after), now, random);
+            .access(core, address, (kind, after), now + late, random);
+        let of_others = late.min(coming.map_or(0, |coming| coming.transfer));
+        charge.transfer += of_others;
+        charge.fetching += late - of_others;
         let Charge {
             mut waiting,
             mut transfer,
+            mut fetching,
             ..
         } = charge;
         let own = self.slowed(charge.own);
         self.note(from, now, &charge);
-        if kind == Kind::Store && waiting + transfer > 0 {
-            let arrives = now.max(stores) + waiting + transfer;
+        if kind == Kind::Store && waiting + transfer + fetching > 0 {
+            let arrives = now.max(stores) + waiting + transfer + fetching;
             let ahead = arrives.saturating_sub(now + own).saturating_sub(lag);
             drained += ahead;
-            (waiting, transfer) = (0, 0);
+            (waiting, transfer, fetching) = (0, 0, 0);
             self.threads[id].stores = arrives;
         }
         let me = &mut self.threads[id];
         me.spent.waiting += waiting;
         me.spent.transfers += transfer + drained;
-        me.spent.work += own;
-        me.clock += drained + waiting + transfer + own;
+        me.spent.work += fetching + own;
+        me.clock += drained + waiting + transfer + fetching + own;
+    }
+
+    /// The current thread asks for a line that it will access, or write, soon.
+    pub(super) fn prefetch(&mut self, address: usize, writes: bool) {
+        self.accesses += 1;
+        let id = self.current;
+        let (now, place) = (self.me().clock, self.me().place);
+        let core = self.places[place].core;
+        let kind = if writes { Kind::Store } else { Kind::Load };
+        let random = &mut self.random;
+        let asked = (kind, After::Another);
+        let charge = self.directory.access(core, address, asked, now, random);
+        let transfer = charge.waiting + charge.transfer;
+        if transfer + charge.fetching > 0 {
+            let coming = &mut self.threads[id].coming;
+            if coming.len() == MOST_COMING {
+                coming.pop_front();
+            }
+            coming.push_back(Coming {
+                line: address / LINE,
+                arrives: now + transfer + charge.fetching,
+                transfer,
+            });
+        }
+        self.work(self.machine.prices.instructions);
     }
 
     fn note(&mut self, from: &'static Location<'static>, at: Picoseconds, charge: &Charge) {
@@ -392,23 +476,47 @@ impl State {
         true
     }
 
-    /// The current thread sleeps at an address.
-    pub(super) fn sleep_at(&mut self, address: usize) {
-        let id = self.current;
-        self.sleepers.entry(address).or_default().push_back(id);
+    /// The current thread sleeps at an address, and wants to write or not.
+    pub(super) fn sleep_at(&mut self, address: usize, writes: bool) {
+        let sleeper = (self.current, writes);
+        self.sleepers.entry(address).or_default().push_back(sleeper);
         self.work(self.machine.prices.sleep);
         self.block(None);
     }
 
-    /// Wakes up to `most` threads that sleep at the address.
-    pub(super) fn wake_at(&mut self, address: usize, most: usize) {
-        for _ in 0..most {
-            let queue = self.sleepers.get_mut(&address);
-            let Some(id) = queue.and_then(VecDeque::pop_front) else {
-                return;
-            };
+    pub(super) fn take_handed(&mut self) -> bool {
+        std::mem::take(&mut self.me().handed)
+    }
+
+    /// Wakes the first threads that sleep at the address, as long as `wakes` says so of whether
+    /// they want to write.
+    pub(super) fn wake_at(&mut self, address: usize, mut wakes: impl FnMut(bool) -> bool) -> Woken {
+        let Some(queue) = self.sleepers.get_mut(&address) else {
+            return Woken::default();
+        };
+        let count = queue
+            .iter()
+            .take_while(|(_, writes)| wakes(*writes))
+            .count();
+        let first: Vec<Id> = queue.drain(..count).map(|(id, _)| id).collect();
+        let more = !queue.is_empty();
+        let fair = count > 0 && self.is_fair_now(address);
+        for id in first {
+            self.threads[id].handed = fair;
             self.wake(id);
         }
+        Woken { more, fair }
+    }
+
+    /// Whether the lock at the address is handed over now.
+    fn is_fair_now(&mut self, address: usize) -> bool {
+        let now = self.me().clock;
+        let fair_at = self.fair_at.entry(address).or_default();
+        let is_now = now > *fair_at;
+        if is_now {
+            *fair_at = now + self.random.below(LONGEST_UNFAIR);
+        }
+        is_now
     }
 
     /// Whether the thread has ended; if not, the current thread is woken when it does.

@@ -16,7 +16,7 @@ mod gapped;
 
 use super::leaf::Leaf;
 use super::place::{HEAD_WORDS, Kind, MOST_SLOTS, Model, Place, WINDOW, slots_of};
-use crate::kit::prefetch;
+use crate::kit::{prefetch, prefetch_to_write};
 use std::marker::PhantomData;
 use std::slice;
 use tremula_sync::atomic::{AtomicU64, Ordering};
@@ -222,15 +222,34 @@ impl<'a> View<'a> {
     /// Starts to load what [`find`](Self::find) looks at first.
     #[inline(always)]
     pub(super) fn prefetch(self, key: u64) {
-        let scale = if self.place.is_dense() { 1 } else { 2 };
-        let word = HEAD_WORDS + scale * self.guess(key);
-        prefetch(self.place.block().wrapping_add(word));
+        prefetch(self.guessed_word(key));
+    }
+
+    /// The same for an entry that is going to be written, and for the head of the block.
+    #[inline(always)]
+    pub(super) fn prefetch_to_write(self, key: u64) {
+        prefetch_to_write(self.guessed_word(key));
+        self.prefetch_head_to_write();
+    }
+
+    /// Starts to load the head of the block, which is going to be written.
+    #[inline(always)]
+    pub(super) fn prefetch_head_to_write(self) {
+        prefetch_to_write(self.place.block());
     }
 
     /// Starts to load the head of the block.
     #[inline(always)]
     pub(super) fn prefetch_head(self) {
         prefetch(self.place.block());
+    }
+
+    /// The address of a word near the key's entry, if the place that was read is right.
+    #[inline(always)]
+    fn guessed_word(self, key: u64) -> *mut AtomicU64 {
+        let scale = if self.place.is_dense() { 1 } else { 2 };
+        let word = HEAD_WORDS + scale * self.guess(key);
+        self.place.block().wrapping_add(word)
     }
 
     #[inline(always)]

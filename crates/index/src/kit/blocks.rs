@@ -1,20 +1,23 @@
 //! The memory of blocks: regions that stay until the map is dropped, divided into units.
 //!
 //! A reader may look into a block that has been freed and given to another leaf. It finds atomic
-//! words there, whatever they mean; by the version of its own leaf it knows to discard them.
+//! words there, whatever they mean; by the version of its own leaf it knows to discard them. (Where
+//! more than words lies in a block, it is freed when no reader can be in it.)
 
-use super::place::{MOST_SLOTS, MOST_UNITS, UNIT_SLOTS, WINDOW};
-use crate::kit::{HUGE_PAGE, HugePage};
+use super::{HUGE_PAGE, HugePage};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::panic::RefUnwindSafe;
 use tremula_sync::Mutex;
 use tremula_sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Words of a unit: a key and a value in each slot.
-pub(super) const UNIT_WORDS: usize = 2 * UNIT_SLOTS;
+/// Words of a unit.
+pub(crate) const UNIT_WORDS: usize = if cfg!(any(loom, shuttle)) { 8 } else { 64 };
+/// Units of the largest block.
+pub(crate) const MOST_UNITS: usize = 8;
 /// The size of a unit. Blocks are aligned to 512 bytes, so that an address fits into a place. Under
 /// a checker words are wider and units have fewer: then a unit is padded to whole words, so that
 /// those of a block of several units lie in one row.
-pub(super) const UNIT_BYTES: usize = {
+pub(crate) const UNIT_BYTES: usize = {
     let word = size_of::<AtomicU64>();
     (UNIT_WORDS * word).next_multiple_of(512 * (word >> word.trailing_zeros()))
 };
@@ -22,7 +25,7 @@ pub(super) const UNIT_BYTES: usize = {
 const SLAB: usize = 64;
 /// Units at the end of a region that are no part of a block: a reader that has seen words which do
 /// not belong together looks so far behind one.
-const BEHIND: usize = (MOST_SLOTS + 2 * WINDOW).div_ceil(UNIT_SLOTS);
+pub(crate) const BEHIND: usize = MOST_UNITS + 1;
 /// Units of the largest region: with those behind it two mebibytes, the size of a huge page.
 const LARGEST_REGION: usize = HUGE_PAGE / UNIT_BYTES - BEHIND;
 /// A block gets up to this many units more if nobody else would have use for them.
@@ -89,14 +92,14 @@ struct Units {
 
 /// What the blocks take, without what the system has back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
-    pub(super) bytes: usize,
-    pub(super) free_bytes: usize,
-    pub(super) huge_bytes: usize,
+pub(crate) struct Memory {
+    pub(crate) bytes: usize,
+    pub(crate) free_bytes: usize,
+    pub(crate) huge_bytes: usize,
 }
 
 /// Gives out blocks of 1 to [`MOST_UNITS`] units.
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     units: Mutex<Units>,
 }
 
@@ -104,6 +107,9 @@ pub(super) struct Blocks {
 unsafe impl Send for Blocks {}
 // SAFETY: all but the words of the blocks, which are atomic, is behind a mutex.
 unsafe impl Sync for Blocks {}
+
+// No code of the user runs while the mutex is locked.
+impl RefUnwindSafe for Blocks {}
 
 /// A bit for each place in `free` where a run of at least `length` ones begins.
 fn runs(free: u64, length: usize) -> u64 {
@@ -250,7 +256,7 @@ impl Units {
 }
 
 impl Blocks {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             units: Mutex::new(Units {
                 regions: Vec::new(),
@@ -267,7 +273,7 @@ impl Blocks {
 
     /// A block of this many units, or of a few more, up to `most`, if these would be left over.
     /// Returns also how many it has. Its words may have any content.
-    pub(super) fn allocate(&self, length: usize, most: usize) -> (*mut AtomicU64, usize) {
+    pub(crate) fn allocate(&self, length: usize, most: usize) -> (*mut AtomicU64, usize) {
         let mut units = self.units.lock();
         let slab = units.slab_with(length);
         let start = units.find_in(slab, length);
@@ -293,7 +299,7 @@ impl Blocks {
     }
 
     /// Gives back a block.
-    pub(super) fn free(&self, block: *mut AtomicU64, length: usize) {
+    pub(crate) fn free(&self, block: *mut AtomicU64, length: usize) {
         if length == 0 {
             return;
         }
@@ -303,7 +309,7 @@ impl Blocks {
     }
 
     /// Changes the length of a block without moving it. Returns whether that could be done.
-    pub(super) fn resize(&self, block: *mut AtomicU64, from: usize, to: usize) -> bool {
+    pub(crate) fn resize(&self, block: *mut AtomicU64, from: usize, to: usize) -> bool {
         let mut units = self.units.lock();
         let (slab, start) = units.locate(block);
         if to < from {
@@ -321,12 +327,12 @@ impl Blocks {
         true
     }
 
-    pub(super) fn used_units(&self) -> usize {
+    pub(crate) fn used_units(&self) -> usize {
         let units = self.units.lock();
         units.units - units.free
     }
 
-    pub(super) fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> Memory {
         let units = self.units.lock();
         let mut memory = Memory {
             bytes: 0,
