@@ -247,7 +247,10 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
                     let key = format!("j{}", number % 3);
                     assert_eq!(client.call(&["set", &key, &long]), b"+OK\r\n");
                 }
-                for _ in 0..random.random_range(1..3) {
+                for number in 0..=round / 4 % 2 {
+                    // Without a change between them, the second would be in place of the first.
+                    let change = ["set", "j-between", &number.to_string()];
+                    assert_eq!(client.call(&change), b"+OK\r\n");
                     assert_eq!(client.text("save"), "+OK\r\n");
                 }
             }
