@@ -5,7 +5,7 @@ use super::error::{BadArgument, Problem, Result};
 use super::gate::Deleted;
 use super::note::{Notes, RowNotes};
 use super::options::{Heir, proper};
-use super::store::{Decision, Garbage, Span};
+use super::store::{Decision, Garbage, Span, let_go};
 use super::{Kept, Kind, Right, Shared, Table, no_table};
 use crate::match_spec::KeyInterval;
 use crate::term::{Exact, IntoTerm, List, OutOfBounds, Term, Tuple};
@@ -264,10 +264,11 @@ impl Table {
         let _guard = self.enter("delete")?;
         let mut of_rows = notes.rows_of(&self.shared);
         let removed = self.shared.store.remove(key, of_rows.note());
-        if let (Some(kept), true) = (removed, self.shared.layout.is_bag) {
-            let rows = self.shared.layout.rows(key, &kept);
+        if let (Some(kept), true) = (&removed, self.shared.layout.is_bag) {
+            let rows = self.shared.layout.rows(key, kept);
             self.shared.count(-(rows.len() as isize));
         }
+        let_go(removed);
         Ok(())
     }
 
@@ -436,7 +437,7 @@ impl Shared {
         let mut of_rows = notes.rows_of(self);
         match (self.options.kind, present) {
             (Kind::Set | Kind::OrderedSet, Present::Goes) => {
-                self.store.insert(key, layout.keep(row), of_rows.note());
+                let_go(self.store.insert(key, layout.keep(row), of_rows.note()));
                 true
             }
             (Kind::Set | Kind::OrderedSet, Present::Stays) => {

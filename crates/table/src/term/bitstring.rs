@@ -1,5 +1,6 @@
 //! Binaries, and bit strings, whose last byte may be partial.
 
+use tremula_index::kit::prefetch;
 use triomphe::ThinArc;
 
 /// Bytes, of whose last one some low bits may not belong to the string. A binary is a bit string of
@@ -74,6 +75,14 @@ impl Bitstring {
     /// How many terms share the bytes.
     pub(crate) fn references(&self) -> usize {
         self.bytes.as_ref().map_or(0, ThinArc::strong_count)
+    }
+
+    /// Asks for the memory of its number of references, where the bytes begin.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Some(bytes) = &self.bytes {
+            prefetch(bytes.heap_ptr());
+        }
     }
 
     /// The bytes, the last of which may have [unused bits](Self::unused_bits), which are zero.

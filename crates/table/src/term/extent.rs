@@ -32,7 +32,7 @@ impl Extent {
         Self::new(self.bytes().saturating_add(bytes as u64), self.depth())
     }
 
-    pub(super) const fn bytes(self) -> u64 {
+    pub(crate) const fn bytes(self) -> u64 {
         self.0 >> Self::DEPTH_BITS
     }
 

@@ -42,6 +42,9 @@ pub(in super::super) struct Layout {
 /// every read would have to expand them.
 const COMPRESS_ABOVE: usize = 256;
 
+/// How many of a row's terms are asked for before they are needed.
+const PREFETCHED_TERMS: usize = 8;
+
 /// The level of compression: the lowest, as Erlang's for compressed tables.
 const EFFORT: u32 = 1;
 
@@ -285,6 +288,30 @@ impl IsOneWord for Kept {
 }
 
 impl Kept {
+    /// Asks for the memory of what is kept.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        self.0.prefetch();
+    }
+
+    /// Asks for the memory of the terms in what is kept.
+    #[inline]
+    pub(super) fn prefetch_terms(&self) {
+        for term in self.0.elements().iter().take(PREFETCHED_TERMS) {
+            match term {
+                Term::Bitstring(bytes) => bytes.prefetch(),
+                Term::Tuple(tuple) => tuple.prefetch(),
+                _ => (),
+            }
+        }
+    }
+
+    /// The bytes on the heap, of rows as they are kept.
+    #[inline]
+    pub(super) fn heap_size(&self) -> u64 {
+        self.0.extent().bytes()
+    }
+
     /// The rows of a bag, as they are kept, the newest first.
     fn newest_first(&self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self.0.clone());

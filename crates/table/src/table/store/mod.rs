@@ -7,11 +7,13 @@ mod hashed;
 mod kept;
 mod key;
 mod ordered;
+mod outgoing;
 
 pub(super) use hashed::HashStore;
 pub(super) use kept::{Kept, Layout};
 pub(super) use key::OrderedKey;
 pub(super) use ordered::open;
+pub(super) use outgoing::let_go;
 
 use crate::match_spec::{KeyBound, KeyInterval};
 use crate::term::Term;
