@@ -11,7 +11,8 @@ use std::time::Duration;
 pub(super) enum Lane {
     /// What is tested as it ships.
     Tests,
-    /// What reads the sources, and what builds them for a checker.
+    /// What reads the sources, and what builds them for a checker; and at its end the tests of the
+    /// real server, which wait more than they work, so that something is built beside them.
     Checks,
 }
 

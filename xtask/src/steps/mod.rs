@@ -187,7 +187,7 @@ const STEPS: [Step; 17] = [
             Tool::Nats,
         ],
         is_deep: false,
-        lane: Lane::Tests,
+        lane: Lane::Checks,
         run: tests::e2e,
     },
     Step {

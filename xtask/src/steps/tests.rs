@@ -22,7 +22,7 @@ pub(super) const SIMULATED: [&str; 2] = ["tremula-sync", "tremula-lab"];
 
 /// Integration tests over many engines and types of keys that take minutes to optimise, and less
 /// than that to run as they are: they are built as [`unoptimised`] has it.
-const QUICK: [&str; 37] = [
+const QUICK: [&str; 36] = [
     "adaptation",
     "allocations",
     "art",
@@ -35,7 +35,6 @@ const QUICK: [&str; 37] = [
     "churn",
     "closures_that_call",
     "container_panics",
-    "containers",
     "conversions",
     "derived_keys",
     "dishonest_bytes",
