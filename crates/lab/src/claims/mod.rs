@@ -39,8 +39,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether a machine with so many hardware threads has each of the claim's threads run at once,
-    /// as the original's did, or is as large as that one.
+    /// Whether a machine with this number of hardware threads runs each of the claim's threads at
+    /// once, as the original's did, or is as large as that one.
     #[must_use]
     pub fn fits(&self, cores: usize) -> bool {
         let fits = |pick: &Pick| match pick.threads {

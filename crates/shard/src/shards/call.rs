@@ -15,7 +15,7 @@ use tremula_sync::thread::{self, Thread};
 /// sleeps at once.
 const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 10 };
 
-/// Before so many of these it pauses, longer each time, for half a microsecond in all. Before the
+/// Before the first ones it pauses, longer each time, for half a microsecond in all. Before the
 /// others it yields its core, perhaps to the thread that runs the request.
 const PAUSING_LOOKS: u32 = 6;
 

@@ -16,9 +16,9 @@
 //!                                          has it until here             has it from here on
 //! ```
 //!
-//! A request has three ways to go, and only at the end of the second one the cores that had the line
-//! lose it. Until then they read it, and the one that had changed it changes it again, as often as
-//! they like. So an exchange fails if another core has read the line meanwhile, and a core that
+//! A request has three ways to go, and only at the end of the second one the cores that had the
+//! line lose it. Until then they read it, and the one that had changed it changes it again, as
+//! often as they like. So an exchange fails if another core has read the line meanwhile, and a core that
 //! works on a line does several steps before it is gone. Only the latest request is remembered: if
 //! several cores wait for a line, those that had it before the last of them have lost it.
 //!
@@ -31,9 +31,9 @@
 //! tag: it would have the line if it were alone.
 //!
 //! Sources: Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence" (2011), for
-//! directories of owners and sharers, and chapter 8 for the three ways; David, Guerraoui and Trigonakis, "Everything you always
-//! wanted to know about synchronization but were afraid to ask" (SOSP 2013), for prices by state
-//! and distance.
+//! directories of owners and sharers, and chapter 8 for the three ways; David, Guerraoui and
+//! Trigonakis, "Everything you always wanted to know about synchronization but were afraid to ask"
+//! (SOSP 2013), for prices by state and distance.
 
 use super::machine::{Distance, MOST_CORES, Machine, Picoseconds};
 use super::random::Random;
