@@ -18,9 +18,10 @@
 //!
 //! A request has three ways to go, and only at the end of the second one the cores that had the
 //! line lose it. Until then they read it, and the one that had changed it changes it again, as
-//! often as they like. So an exchange fails if another core has read the line meanwhile, and a core that
-//! works on a line does several steps before it is gone. Only the latest request is remembered: if
-//! several cores wait for a line, those that had it before the last of them have lost it.
+//! often as they like. So an exchange fails if another core has read the line meanwhile, and a core
+//! that works on a line does several steps before it is gone. Only the latest request is
+//! remembered: if several cores wait for a line, those that had it before the last of them have
+//! lost it.
 //!
 //! # What a transfer is
 //!
