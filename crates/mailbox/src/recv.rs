@@ -161,6 +161,10 @@ impl<T> Mailbox<T> {
             let inbox = &mut self.inbox;
             for queue in [&mut inbox.urgent, &mut inbox.front] {
                 let count = queue.len().min(limit - (into.len() - before));
+                #[cfg(sim)]
+                for place in queue.iter().take(count) {
+                    tremula_sync::sim::touch(&raw const *place, size_of::<T>(), false);
+                }
                 into.extend(queue.drain(..count));
             }
             let rest = limit - (into.len() - before);

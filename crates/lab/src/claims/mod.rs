@@ -2,10 +2,13 @@
 //! that this project's structures are known for, with the same figure computed from records.
 //!
 //! The list is [`ALL`]. A claim is never left out because the lab disagrees with it, and one that
-//! was not measured says so.
+//! was not measured says so. [`CURVES`] are figures by number of threads, for records of machines
+//! with many cores.
 
+mod curves;
 mod list;
 
+pub use curves::{CURVES, Curve, Scaled};
 pub use list::ALL;
 
 use crate::{
@@ -36,6 +39,17 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Whether a machine with this number of hardware threads runs each of the claim's threads at
+    /// once, as the original's did, or is as large as that one.
+    #[must_use]
+    pub fn fits(&self, cores: usize) -> bool {
+        let fits = |pick: &Pick| match pick.threads {
+            Threads::Just(threads) => threads <= cores.min(self.source.cores),
+            Threads::Cores => self.source.cores <= cores,
+        };
+        cores == self.source.cores || self.picks().iter().all(fits)
+    }
+
     /// The figures that the claim is computed from.
     #[must_use]
     pub fn picks(&self) -> Vec<Pick> {
@@ -95,7 +109,8 @@ pub struct Pick {
 pub enum Threads {
     /// Exactly this many.
     Just(usize),
-    /// The greatest measured number for which the machine has as many cores or more.
+    /// The greatest measured number for which the machine and the original's machine have as many
+    /// cores or more.
     Cores,
 }
 
@@ -187,19 +202,20 @@ impl Claim {
         let (picks, found) = match self.measure {
             Measure::Value(pick) => {
                 let found = of_experiment.iter().find_map(|record| {
-                    let value = pick.of(record, &of_experiment)?;
+                    let value = pick.of(record, &of_experiment, self.source.cores)?;
                     Some((vec![*record], value, None))
                 });
                 (vec![pick], found)
             }
-            Measure::Ratio(above, below) => {
-                (vec![above, below], divide(above, below, &of_experiment))
-            }
+            Measure::Ratio(above, below) => (
+                vec![above, below],
+                divide(above, below, &of_experiment, self.source.cores),
+            ),
         };
         let Some((used, here, interval)) = found else {
             let missing = picks.iter().find(|pick| {
                 let mut records = of_experiment.iter();
-                !records.any(|record| pick.of(record, &of_experiment).is_some())
+                !records.any(|record| pick.of(record, &of_experiment, self.source.cores).is_some())
             });
             return self.not_measured(&missing.map_or_else(
                 || "not measured with the same keys".to_owned(),
@@ -258,18 +274,20 @@ impl Claim {
 type Found<'a> = (Vec<&'a Record>, f64, Option<Interval>);
 
 /// Divides figures that were measured with the same keys, chosen in the same way.
-fn divide<'a>(above: Pick, below: Pick, records: &[&'a Record]) -> Option<Found<'a>> {
+fn divide<'a>(above: Pick, below: Pick, records: &[&'a Record], cores: usize) -> Option<Found<'a>> {
     for &upper in records {
-        let Some(numerator) = above.of(upper, records) else {
+        let Some(numerator) = above.of(upper, records, cores) else {
             continue;
         };
         let lower = records.iter().find(|lower| {
             lower.keys == upper.keys
                 && lower.distribution == upper.distribution
-                && below.of(lower, records).is_some_and(|value| value > 0.0)
+                && below
+                    .of(lower, records, cores)
+                    .is_some_and(|value| value > 0.0)
         });
         let Some(&lower) = lower else { continue };
-        let denominator = below.of(lower, records)?;
+        let denominator = below.of(lower, records, cores)?;
         // A record has the runs of `mops` only; of other figures it has the median alone.
         let runs = above.field == Field::Mops && below.field == Field::Mops;
         let interval = runs.then(|| ratio(&upper.runs, &lower.runs).ok()?.interval);
@@ -283,8 +301,9 @@ fn divide<'a>(above: Pick, below: Pick, records: &[&'a Record]) -> Option<Found<
 }
 
 impl Pick {
-    /// The figure of this record, if this record is the one meant among these.
-    fn of(&self, record: &Record, among: &[&Record]) -> Option<f64> {
+    /// The figure of this record, if this record is the one meant among these. The original's
+    /// machine had `there` cores.
+    fn of(&self, record: &Record, among: &[&Record], there: usize) -> Option<f64> {
         let is_meant = |record: &Record| {
             record.workload == self.workload
                 && record.engine == self.engine
@@ -295,7 +314,7 @@ impl Pick {
             Threads::Cores => {
                 let like_it = among.iter().filter(|record| is_meant(record));
                 let counts = like_it.map(|record| record.threads);
-                let cores = record.made_by.machine.cores;
+                let cores = record.made_by.machine.cores.min(there);
                 counts.filter(|&threads| threads <= cores).max()?
             }
         };

@@ -1,9 +1,9 @@
 //! Which charts an experiment has.
 
 use super::{
-    chart::{Bar, BarChart, TimeLine, percentile_chart, thread_chart, time_chart},
+    chart::{Bar, BarChart, TimeLine, percentile_chart, scaling_chart, thread_chart, time_chart},
     markup::{anchor, number},
-    study::{Panel, Study, Words, slice_of},
+    study::{Panel, Study, Words, in_order, slice_of},
     values,
 };
 use crate::record::Record;
@@ -84,6 +84,7 @@ impl Gallery<'_> {
                 format!("Thin and grey: {faint}.")
             };
             self.add(panel.name(), chart.svg(), false, note);
+            self.add_published(panel);
         } else {
             let unit = format!("million {} per second", self.words.operations);
             let value = |record: &Record| Some(record.mops);
@@ -98,6 +99,25 @@ impl Gallery<'_> {
             }
         }
         self.add_percentiles(panel, counts[counts.len() - 1]);
+    }
+
+    /// Adds what the originals have published beside what was simulated.
+    fn add_published(&mut self, panel: &Panel<'_>) {
+        let curves = panel.published();
+        if curves.is_empty() {
+            return;
+        }
+        let chart = scaling_chart(self.id(), &panel.name(), self.words, &curves);
+        let words = self.words;
+        let sources = in_order(curves.iter().map(|(curve, _)| curve.source.name));
+        let note = format!(
+            "Full lines: simulated. Hollow markers: published. Each relative to itself with the \
+             fewest {}, because machines, languages and rows differ. Source: {}.",
+            words.threads,
+            sources.join("; ")
+        );
+        let caption = format!("{}: beside what was published", panel.name());
+        self.add(caption, chart.svg(), false, note);
     }
 
     /// Adds bars of a value, with this number of threads. `is_rate` says that the value is that of

@@ -24,7 +24,7 @@ use crate::{
 use charts::Figure;
 use markup::{anchor, count, escape, plural};
 use std::fmt::Write;
-use study::{Study, in_order};
+use study::{Study, in_order, is_as_bought};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -79,6 +79,7 @@ pub fn page(records: Vec<Record>, date: &str) -> String {
     for study in &studies {
         html += &section(study, &judged);
     }
+    html += &tables::validation(&records);
     if !wrong.is_empty() {
         html += "<section id=\"wrong\"><h2>Wrong answers</h2><ul>";
         for sentence in &wrong {
@@ -290,6 +291,8 @@ fn section(study: &Study<'_>, judged: &[(&Claim, Verdict)]) -> String {
         )
         .expect("a string takes all text");
     }
+    html += &simulated_claims(study);
+    html += &tables::published(study);
     html += &tables::figures(study);
     html += "<h3>To repeat it</h3><div class=\"scroll\" tabindex=\"0\"><pre>";
     html += &escape(&command::commands(study).join("\n"));
@@ -299,6 +302,37 @@ fn section(study: &Study<'_>, judged: &[(&Claim, Verdict)]) -> String {
                  <code>--features rivals</code>.</p>";
     }
     html + "</section>\n"
+}
+
+/// The claims of the experiment, judged by what was simulated on machines that are large enough for
+/// them.
+fn simulated_claims(study: &Study<'_>) -> String {
+    let machines = study.records.iter().filter_map(|record| {
+        let machine = record.simulated_on().filter(|name| is_as_bought(name))?;
+        Some((machine, record.made_by.machine.cores))
+    });
+    let mut html = String::new();
+    for (machine, cores) in in_order(machines) {
+        let is_of_machine = |record: &&&Record| record.simulated_on() == Some(machine);
+        let records = study.records.iter().filter(is_of_machine);
+        let records: Vec<Record> = records.map(|record| (*record).clone()).collect();
+        let judged: Vec<_> = claims::ALL
+            .iter()
+            .filter(|claim| claim.experiment == study.experiment && claim.fits(cores))
+            .map(|claim| (claim, claim.judge(&records)))
+            .filter(|(_, verdict)| !matches!(verdict, Verdict::NotMeasured(_)))
+            .collect();
+        if !judged.is_empty() {
+            write!(
+                html,
+                "<h3>What the originals found, simulated on {}</h3>{}",
+                escape(machine),
+                tables::claims(&judged, false)
+            )
+            .expect("a string takes all text");
+        }
+    }
+    html
 }
 
 fn show(figure: &Figure) -> String {

@@ -1,7 +1,11 @@
 //! The records of one experiment, grouped for display.
 
 use super::markup;
-use crate::record::Record;
+use crate::{
+    claims::{CURVES, Curve, Scaled},
+    record::Record,
+    simulate::WITHOUT_TRANSFERS,
+};
 
 /// Everything that was measured in one experiment.
 pub(super) struct Study<'a> {
@@ -23,6 +27,11 @@ pub(super) struct Panel<'a> {
     /// The machine whose virtual cores its records are of; `None` if they were measured.
     pub(super) simulated_on: Option<&'a str>,
     pub(super) records: Vec<&'a Record>,
+}
+
+/// Whether the prices of a simulated machine are those of a real one.
+pub(super) fn is_as_bought(machine: &str) -> bool {
+    !machine.ends_with(WITHOUT_TRANSFERS)
 }
 
 /// The words for what an experiment counts.
@@ -144,6 +153,17 @@ impl<'a> Panel<'a> {
     pub(super) fn of_engine(&self, engine: &str) -> impl Iterator<Item = &'a Record> {
         let records = self.records.iter().copied();
         records.filter(move |record| record.engine == engine)
+    }
+
+    /// The published curves that can be compared with what was simulated here, and their points.
+    pub(super) fn published(&self) -> Vec<(&'static Curve, Vec<Scaled>)> {
+        if !self.simulated_on.is_some_and(is_as_bought) {
+            return Vec::new();
+        }
+        let curves = CURVES
+            .iter()
+            .map(|curve| (curve, curve.beside(&self.records)));
+        curves.filter(|(_, points)| !points.is_empty()).collect()
     }
 
     /// The records with this number of threads.

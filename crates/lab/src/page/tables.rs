@@ -1,13 +1,14 @@
 //! The tables of the page: the figures of an experiment, and what the originals found.
 
 use super::{
-    markup::{anchor, escape, number},
+    markup::{anchor, escape, number, plural},
     study::{Panel, Study, Words, in_order},
     values,
 };
 use crate::{
-    claims::{Claim, Original, Verdict},
+    claims::{Claim, Original, Scaled, Verdict},
     record::Record,
+    simulate::validation,
     statistics::{Ratio, Spread, ratio},
 };
 use std::{collections::BTreeSet, fmt::Write};
@@ -191,6 +192,109 @@ fn interval(ratio: Ratio) -> Option<String> {
         number(interval.low),
         number(interval.high)
     ))
+}
+
+/// What the originals have published by number of threads, beside what was simulated; empty if
+/// nothing can be compared.
+pub(super) fn published(study: &Study<'_>) -> String {
+    let words = Words::of(study.experiment);
+    let mut body = String::new();
+    for panel in &study.panels {
+        for (curve, points) in panel.published() {
+            for point in &points[1..] {
+                let (class, said) = if point.agrees() {
+                    ("agrees", "agrees")
+                } else {
+                    ("differs", "differs")
+                };
+                write!(
+                    body,
+                    "<tr class=\"{class}\"><td data-label=\"What\">{}, {} {}<small>{}</small>\
+                     <td class=\"n\" data-label=\"Published\">× {}\
+                     <td class=\"n\" data-label=\"Simulated\">× {}\
+                     <td data-label=\"Verdict\"><b>{said}</b><small>{} times as much</small>\
+                     <td data-label=\"Source\"><small>{}: {}</small>",
+                    escape(curve.engine),
+                    point.threads,
+                    words.threads,
+                    escape(&panel.name()),
+                    number(point.published),
+                    number(point.here),
+                    number(point.here / point.published),
+                    escape(curve.what),
+                    escape(curve.source.name),
+                )
+                .expect("a string takes all text");
+            }
+        }
+    }
+    if body.is_empty() {
+        return body;
+    }
+    format!(
+        "<details class=\"figures\"><summary>Published and simulated, relative to the fewest {}\
+         </summary><p class=\"about\">They agree if both rise or both fall, or if they are within \
+         a factor of {}.</p><div class=\"scroll\" tabindex=\"0\"><table class=\"claims\">\
+         <thead><tr><th scope=\"col\">what<th scope=\"col\" class=\"n\">published\
+         <th scope=\"col\" class=\"n\">simulated<th scope=\"col\">verdict\
+         <th scope=\"col\">source</thead><tbody>{body}</tbody></table></div></details>",
+        words.threads,
+        Scaled::NEAR
+    )
+}
+
+/// What the profiles of machines predict beside what was measured on them; empty if no record was
+/// both.
+pub(super) fn validation(records: &[Record]) -> String {
+    let machines = in_order(records.iter().filter_map(Record::simulated_on));
+    let mut html = String::new();
+    for machine in machines {
+        let all = validation::compared(records, machine);
+        if all.is_empty() {
+            continue;
+        }
+        write!(
+            html,
+            "<h3>{}</h3><p class=\"about\">{}.</p><div class=\"scroll\" tabindex=\"0\">\
+             <table class=\"claims\"><thead><tr><th scope=\"col\">case\
+             <th scope=\"col\" class=\"n\">predicted<th scope=\"col\" class=\"n\">measured\
+             <th scope=\"col\">verdict</thead><tbody>",
+            escape(machine),
+            validation::how_near(&all, |_| true)
+        )
+        .expect("a string takes all text");
+        for one in &all {
+            let (class, said, why) = if one.is_near() {
+                ("agrees", "within 25 %", "")
+            } else {
+                let why = one.reason().unwrap_or("The reason is not known.");
+                ("differs", "off", why)
+            };
+            write!(
+                html,
+                "<tr class=\"{class}\"><td data-label=\"Case\">{}, {}\
+                 <td class=\"n\" data-label=\"Predicted\">{}\
+                 <td class=\"n\" data-label=\"Measured\">{}\
+                 <td data-label=\"Verdict\"><b>{said}</b>, × {} <small>{}</small>",
+                escape(&one.what),
+                plural(one.threads, "thread"),
+                number(one.predicted),
+                number(one.measured),
+                number(one.ratio()),
+                escape(why)
+            )
+            .expect("a string takes all text");
+        }
+        html += "</tbody></table></div>";
+    }
+    if html.is_empty() {
+        return html;
+    }
+    format!(
+        "<section id=\"validation\"><h2>Predicted and measured</h2><p class=\"question\">What \
+         the simulator predicts of a machine, beside what that machine does, in million operations \
+         a second. Of the measured runs the best one counts that had the machine to itself.</p>{html}</section>"
+    )
 }
 
 /// The original's number, or on which side of 1 it lies.

@@ -219,3 +219,95 @@ fn a_later_measurement_takes_the_place_of_an_earlier_one_and_the_page_says_so() 
     assert!(html.contains("1 earlier record made way") && html.contains("8.88"));
     assert!(!html.contains("7.77"));
 }
+
+fn simulated(threads: usize, engine: &str, mops: f64, machine: &str) -> Record {
+    let mut record = of("ordered_mix", "update100", threads, engine, mops);
+    record.simulated = true;
+    record.made_by.machine.cpu = machine.to_owned();
+    record.made_by.machine.cores = 64;
+    record
+}
+
+#[test]
+fn published_points_stand_beside_simulated_ones_with_their_source() {
+    let mut records = Vec::new();
+    for (threads, mops) in [(1, 10.0), (16, 100.0), (64, 9.0)] {
+        records.push(simulated(threads, "ca_tree", mops, "two_sockets"));
+        records.push(simulated(threads, "aspen", mops, "two_sockets"));
+    }
+    let html = page(records.clone(), "2026-11-22");
+    // Of the two, only the tree has been published. It rose there, and falls here with 64 threads.
+    let chart = html.split_once("<svg id=\"chart-ordered-mix-2\"").unwrap();
+    let (chart, rest) = chart.1.split_once("</svg>").unwrap();
+    assert_eq!(chart.matches("<g class=\"series").count(), 2);
+    assert!(chart.contains("<g class=\"series c1 ours published\">"));
+    assert!(chart.contains("<title>ca_tree, 64 threads: × 0.90, simulated</title>"));
+    assert!(chart.contains("<title>ca_tree, 64 threads: × 26.2, published of OTP 22"));
+    assert!(!chart.contains("aspen"));
+    let (note, _) = rest.split_once("</figure>").unwrap();
+    assert!(note.contains("Hollow markers: published") && note.contains("Winblad"));
+    let (_, table) = html.split_once("Published and simulated").unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    assert_eq!(table.matches("<b>agrees</b>").count(), 1);
+    assert_eq!(table.matches("<b>differs</b>").count(), 1);
+    // With free transfers it is no machine that anyone has measured, nor is one of this few cores.
+    for record in &mut records {
+        record.made_by.machine.cpu = "two_sockets_without_transfers".to_owned();
+    }
+    assert!(!page(records.clone(), "2026-11-22").contains("Hollow markers: published"));
+    for record in &mut records {
+        record.made_by.machine.cpu = "small".to_owned();
+        record.made_by.machine.cores = 1;
+    }
+    assert!(!page(records.clone(), "2026-11-22").contains("Hollow markers: published"));
+    for record in &mut records {
+        record.simulated = false;
+        record.made_by.machine.cores = 64;
+    }
+    assert!(!page(records, "2026-11-22").contains("Hollow markers: published"));
+}
+
+#[test]
+fn claims_are_judged_by_simulated_records_of_large_enough_machines_apart_from_measured_ones() {
+    let records = vec![
+        simulated(2, "ca_tree", 3.0, "two_sockets"),
+        simulated(2, "locked", 1.0, "two_sockets"),
+        simulated(8, "ca_tree", 3.0, "two_sockets"),
+        simulated(8, "locked", 1.0, "two_sockets"),
+    ];
+    let html = page(records, "2026-11-22");
+    let simulated = "What the originals found, simulated on two_sockets";
+    assert_eq!(html.matches(simulated).count(), 1);
+    let (_, table) = html.split_once(simulated).unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    // The original had two cores: eight threads took turns there, and do not here.
+    assert!(table.contains("as one lock, with two threads") && !table.contains("eight threads"));
+    let (_, all) = html.split_once("<section id=\"claims\">").unwrap();
+    assert!(
+        !all.contains("<b>agrees here</b>"),
+        "they were not measured"
+    );
+}
+
+#[test]
+fn predictions_stand_beside_measurements_of_a_machine_with_as_many_cores() {
+    let measured = of("ordered_mix", "update100", 2, "locked", 10.0);
+    let mut predicted = simulated(2, "locked", 2.0, "this_machine");
+    predicted.made_by.machine.cores = 2;
+    let near = of("ordered_mix", "update100", 1, "locked", 10.0);
+    let mut as_near = simulated(1, "locked", 9.0, "this_machine");
+    as_near.made_by.machine.cores = 2;
+    let other = simulated(2, "locked", 2.0, "two_sockets");
+    let html = page(
+        vec![measured, predicted, near, as_near, other],
+        "2026-11-22",
+    );
+    let (_, section) = html.split_once("<section id=\"validation\">").unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    assert!(section.contains("<h3>this_machine</h3>") && !section.contains("two_sockets"));
+    assert!(section.contains("1 of 2 within 25 %"));
+    assert_eq!(section.matches("<b>within 25 %</b>").count(), 1);
+    assert_eq!(section.matches("<b>off</b>").count(), 1);
+    let alone = of("ordered_mix", "update100", 2, "locked", 10.0);
+    assert!(!page(vec![alone], "2026-11-22").contains("id=\"validation\""));
+}

@@ -249,6 +249,7 @@ pub(crate) fn profile() -> String {
     // The thread that writes takes the line, and the thread that waits fetches it back.
     let over = hand_over([0, 1], 256, spin_loop_once) / 2.0;
     let beside = |whole: f64| (whole - load).max(0.0);
+    let near = beside(chase(caches[0] / 2));
     let memory = beside(chase(MEMORY));
     let (alone, eight) = (groups(MEMORY, 1), groups(MEMORY, 8));
     // Per cent of the price of a line alone, for each line of a group beyond the first.
@@ -271,11 +272,7 @@ pub(crate) fn profile() -> String {
     }
     let prices = [
         ("instructions", load, "a loop of loads, per load"),
-        (
-            "near_cache",
-            beside(chase(caches[0] / 2)),
-            "dependent loads",
-        ),
+        ("near_cache", near, "dependent loads"),
         ("far_cache", beside(chase(caches[1] / 2)), "dependent loads"),
         (
             "socket_cache",
@@ -294,7 +291,12 @@ pub(crate) fn profile() -> String {
         ),
         ("changed_socket", over, "there is one cluster"),
         ("changed_other", over, "there is one socket"),
-        ("read_modify_write", beside(add), "a loop of additions"),
+        (
+            "read_modify_write",
+            // The simulator adds the price of the line.
+            (beside(add) - near).max(0.0),
+            "a loop of additions, less the nearest cache",
+        ),
         ("fence", fenced, "a loop of fences"),
         ("pause", pause, "a loop of pauses"),
         ("yield_now", yielded, "a loop of yields"),

@@ -13,13 +13,17 @@ mod prices;
 pub mod profile;
 #[cfg(sim)]
 mod run;
-#[cfg(not(sim))]
+#[cfg_attr(
+    sim,
+    allow(dead_code, reason = "the lab that simulates does not validate")
+)]
 pub(crate) mod validation;
 
 #[cfg(not(sim))]
 pub(crate) use build::start;
 pub(crate) use calibrate::profile as calibrated;
 pub use profile::Profile;
+pub(crate) use profile::WITHOUT_TRANSFERS;
 #[cfg(sim)]
 pub(crate) use run::{on, simulated, take_blame};
 

@@ -88,6 +88,9 @@ pub struct Price {
     pub source: String,
 }
 
+/// How the name of a machine ends on which transfers are free.
+pub(crate) const WITHOUT_TRANSFERS: &str = "_without_transfers";
+
 impl Profile {
     /// The profile of this name, or the one in the file at this path.
     ///
@@ -182,7 +185,7 @@ impl Profile {
                 price.ns = 0.0;
             }
         }
-        self.name.push_str("_without_transfers");
+        self.name.push_str(WITHOUT_TRANSFERS);
         self
     }
 }

@@ -134,11 +134,20 @@ impl<const WORDS: usize> Message for [u64; WORDS] {
 impl<M: Message> Message for Box<M> {
     #[inline]
     fn new(stamp: Stamp) -> Self {
-        Self::new(M::new(stamp))
+        let message = Self::new(M::new(stamp));
+        #[cfg(sim)]
+        tremula_sync::sim::touch(&raw const *message, size_of::<M>(), true);
+        message
     }
 
     #[inline]
     fn stamp(&self) -> Option<Stamp> {
+        // Of the words, the first and the last are read.
+        #[cfg(sim)]
+        for at in [0, size_of::<M>().saturating_sub(size_of::<u64>())] {
+            let word = (&raw const **self).wrapping_byte_add(at);
+            tremula_sync::sim::touch(word, size_of::<u64>(), false);
+        }
         (**self).stamp()
     }
 }

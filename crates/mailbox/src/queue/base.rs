@@ -102,6 +102,10 @@ impl<T> Base<T> {
         if in_place && self.chain.has_no_block() && self.ring.len() < Self::RING {
             // SAFETY: the caller gives the message away.
             self.ring.push_back(unsafe { message.read() });
+            #[cfg(sim)]
+            if let Some(place) = self.ring.back() {
+                tremula_sync::sim::touch(&raw const *place, size_of::<T>(), true);
+            }
         } else {
             // SAFETY: the caller gives the message away.
             unsafe { self.chain.push(message, &mut self.supply) };

@@ -151,6 +151,8 @@ impl<T> Chain<T> {
                 self.extend(supply);
             }
             let index = (*self.tail).written;
+            #[cfg(sim)]
+            tremula_sync::sim::touch(Block::message(self.tail, index), size_of::<T>(), true);
             ptr::copy_nonoverlapping(message, Block::message(self.tail, index), 1);
             (*self.tail).written = index + 1;
         }
@@ -190,6 +192,10 @@ impl<T> Chain<T> {
                 let index = (*self.head).read;
                 if index < (*self.head).written {
                     (*self.head).read = index + 1;
+                    #[cfg(sim)]
+                    let (from, bytes) = (Block::message(self.head, index), size_of::<T>());
+                    #[cfg(sim)]
+                    tremula_sync::sim::touch(from, bytes, false);
                     return Some(Block::message(self.head, index).read());
                 }
                 self.drop_head(spares);
@@ -214,6 +220,8 @@ impl<T> Chain<T> {
                 let count = ((written - read) as usize).min(limit - moved);
                 into.reserve(count);
                 let from = Block::message(self.head, read);
+                #[cfg(sim)]
+                tremula_sync::sim::touch(from, count * size_of::<T>(), false);
                 ptr::copy_nonoverlapping(from, into.as_mut_ptr().add(into.len()), count);
                 (*self.head).read = read + count as u32;
                 into.set_len(into.len() + count);

@@ -30,6 +30,10 @@ impl<T> Inbox<T> {
     /// The first ordinary message.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
+        #[cfg(sim)]
+        if let Some(place) = self.front.front() {
+            tremula_sync::sim::touch(&raw const *place, size_of::<T>(), false);
+        }
         match self.front.pop_front() {
             Some(message) => Some(message),
             None => self.taken.pop(&mut self.spares),

@@ -299,6 +299,11 @@ impl<O, R> Slot<O, R> {
         Poll::Pending
     }
 
+    /// The outcome, if it is there.
+    pub(super) fn outcome(&self) -> Option<Outcome<R>> {
+        self.0.lock().outcome.take()
+    }
+
     /// Gives the request up. If its operation has not started, it never runs.
     pub(super) fn give_up(&self) {
         let mut content = self.0.lock();

@@ -68,6 +68,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "sim_a_line_is_gone_before_the_request_has_come",
+        file: "crates/sync/src/primitives/sim/directory.rs",
+        original: "        now < self.leaves && self.has(core)",
+        replacement: "        now < self.leaves && self.owner as usize == core",
+        why: "No exchange ever fails, and a core does one step on a line that another wants.",
+        checker: checked_by("until_the_request_for_it_has_come"),
+        hangs: false,
+    },
+    Mutant {
         name: "sim_a_lost_line_comes_for_nothing",
         file: "crates/sync/src/primitives/sim/directory.rs",
         original: "            After::Itself => price,",

@@ -47,7 +47,7 @@ impl<T, const N: usize> Slots<T, N> {
     pub(super) unsafe fn insert(&mut self, len: usize, at: usize, value: T) {
         assert!(at <= len && len < N);
         #[cfg(sim)]
-        tremula_sync::sim::touch(&raw const self.0[at], (len + 1 - at) * size_of::<T>(), true);
+        moved(&self.0[at..=len]);
         let slots = self.0.as_mut_ptr();
         // SAFETY: `at + 1 + (len - at) <= N`, so both ranges lie within the array.
         unsafe {
@@ -70,7 +70,7 @@ impl<T, const N: usize> Slots<T, N> {
     pub(super) unsafe fn remove(&mut self, len: usize, at: usize) -> T {
         assert!(at < len && len <= N);
         #[cfg(sim)]
-        tremula_sync::sim::touch(&raw const self.0[at], (len - at) * size_of::<T>(), true);
+        moved(&self.0[at..len]);
         let slots = self.0.as_mut_ptr();
         // SAFETY: slot `at` is initialized. Both ranges lie within the first `len` slots, and after
         // the copy the last of them is not in use.
@@ -106,5 +106,14 @@ impl<T, const N: usize> Slots<T, N> {
                 len - from,
             );
         }
+    }
+}
+
+/// The price of values that are moved by a place: they are read, which waits for their lines, and
+/// written.
+#[cfg(sim)]
+fn moved<T>(slots: &[T]) {
+    for writes in [false, true] {
+        tremula_sync::sim::touch(slots.as_ptr(), size_of_val(slots), writes);
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Line {
     pub(super) is_faint: bool,
     /// Whether it has a marker at each point.
     pub(super) has_markers: bool,
+    /// Whether an original has published its points.
+    pub(super) is_published: bool,
     pub(super) points: Vec<Point>,
 }
 
@@ -185,7 +187,8 @@ impl Line {
         let class = if self.is_faint {
             "series faint".to_owned()
         } else {
-            format!("series {}", self.look.class())
+            let published = if self.is_published { " published" } else { "" };
+            format!("series {}{published}", self.look.class())
         };
         let mut svg = format!("<g class=\"{class}\">");
         let mut way = String::new();

@@ -10,10 +10,12 @@ mod frame;
 mod lines;
 pub(super) mod look;
 mod percentiles;
+mod scaling;
 mod threads;
 mod time;
 
 pub(super) use bars::{Bar, BarChart};
 pub(super) use percentiles::percentile_chart;
+pub(super) use scaling::scaling_chart;
 pub(super) use threads::thread_chart;
 pub(super) use time::{TimeLine, time_chart};

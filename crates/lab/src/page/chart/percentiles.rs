@@ -53,6 +53,7 @@ pub(in crate::page) fn percentile_chart(
                 look: Look::of(&record.engine),
                 is_faint: false,
                 has_markers: true,
+                is_published: false,
                 points,
             });
         }

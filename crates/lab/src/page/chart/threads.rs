@@ -45,6 +45,7 @@ pub(in crate::page) fn thread_chart(id: String, panel: &Panel<'_>, words: Words)
             look: Look::of(engine),
             is_faint: !named.contains(engine),
             has_markers: true,
+            is_published: false,
             points: records.iter().map(point).collect(),
         });
     }

@@ -34,6 +34,7 @@ pub(in crate::page) fn time_chart(
         look: Look::of(&line.engine),
         is_faint: false,
         has_markers: line.moments.len() <= MOST_MARKERS,
+        is_published: false,
         points: line
             .moments
             .iter()

@@ -3,10 +3,25 @@
 //! # What holds
 //!
 //! 1. A core may have a line in its caches only if its bit is set in the line's `sharers`.
-//! 2. A line with an `owner` has exactly that one sharer.
+//! 2. A line with an `owner` has exactly that one sharer, and until `leaves` those that it had
+//!    before.
 //! 3. A line is on its way to one core at a time: a request for it begins when the line is no
 //!    longer `busy`. That queue is what contention is.
 //! 4. A socket's cache has a line only as it is now: a store removes it from all of them.
+//!
+//! # What a core still does with a line that another has asked for
+//!
+//! ```text
+//!   core that asks ──1──> directory ──2──> core that has the line ──3──> core that asks
+//!                                          has it until here             has it from here on
+//! ```
+//!
+//! A request has three ways to go, and only at the end of the second one the cores that had the
+//! line lose it. Until then they read it, and the one that had changed it changes it again, as
+//! often as they like. So an exchange fails if another core has read the line meanwhile, and a core
+//! that works on a line does several steps before it is gone. Only the latest request is
+//! remembered: if several cores wait for a line, those that had it before the last of them have
+//! lost it.
 //!
 //! # What a transfer is
 //!
@@ -17,9 +32,9 @@
 //! tag: it would have the line if it were alone.
 //!
 //! Sources: Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence" (2011), for
-//! directories of owners and sharers; David, Guerraoui and Trigonakis, "Everything you always
-//! wanted to know about synchronization but were afraid to ask" (SOSP 2013), for prices by state
-//! and distance.
+//! directories of owners and sharers, and chapter 8 for the three ways; David, Guerraoui and
+//! Trigonakis, "Everything you always wanted to know about synchronization but were afraid to ask"
+//! (SOSP 2013), for prices by state and distance.
 
 use super::machine::{Distance, MOST_CORES, Machine, Picoseconds};
 use super::random::Random;
@@ -78,7 +93,11 @@ const WORDS: usize = MOST_CORES / 64;
 struct Line {
     sharers: [u64; WORDS],
     busy: Picoseconds,
+    /// Until when the cores that had the line before the latest request have it; 0 if that is over.
+    leaves: Picoseconds,
     owner: u16,
+    /// The owner before that request.
+    left: u16,
     /// The socket whose memory has it: that of the core that touched it first.
     home: u16,
 }
@@ -86,6 +105,22 @@ struct Line {
 impl Line {
     const fn has(&self, core: usize) -> bool {
         self.sharers[core / 64] >> (core % 64) & 1 == 1
+    }
+
+    /// Whether the core, which has lost the line to another, still has it at this time as it needs
+    /// it.
+    const fn still_has(&self, core: usize, now: Picoseconds, writes: bool) -> bool {
+        now < self.leaves && self.has(core) && (!writes || self.left as usize == core)
+    }
+
+    /// The cores that had the line before have lost it.
+    const fn settle(&mut self) {
+        if self.leaves > 0 && self.owner != NOBODY {
+            self.sharers = [0; WORDS];
+            self.sharers[self.owner as usize / 64] = 1 << (self.owner % 64);
+        }
+        self.leaves = 0;
+        self.left = NOBODY;
     }
 
     fn others(&self, core: usize) -> impl Iterator<Item = usize> + '_ {
@@ -217,7 +252,9 @@ impl Directory {
             self.lines.push(Line {
                 sharers: [0; WORDS],
                 busy: 0,
+                leaves: 0,
                 owner: NOBODY,
+                left: NOBODY,
                 home: self.machine.socket_of(core) as u16,
             });
         }
@@ -235,8 +272,13 @@ impl Directory {
     ) -> Charge {
         let (number, is_new) = self.number_of(address, core);
         let prices = self.machine.prices;
-        let line = self.lines[number as usize];
         let writes = kind != Kind::Load;
+        let line = &mut self.lines[number as usize];
+        let still = usize::from(line.owner) != core && line.still_has(core, now, writes);
+        if !still {
+            line.settle();
+        }
+        let line = *line;
         let mut charge = Charge {
             line: number,
             own: prices.instructions,
@@ -247,14 +289,14 @@ impl Directory {
         }
         let is_mine = line.has(core);
         let is_alone = is_mine && line.others(core).next().is_none();
-        if is_mine && (!writes || is_alone) {
+        if still || is_mine && (!writes || is_alone) {
             let price = if self.near[core].has(number) {
                 prices.near_cache
             } else {
                 prices.far_cache
             };
             charge.own += self.exposed(price, after);
-            if writes {
+            if writes && !still {
                 self.lines[number as usize].owner = core as u16;
             }
             self.keep(core, number, random);
@@ -282,13 +324,11 @@ impl Directory {
                 .for_each(|cache| cache.remove(number));
         }
         let line = &mut self.lines[number as usize];
-        if writes {
-            line.sharers = [0; WORDS];
-            line.owner = core as u16;
+        if writes || line.owner != NOBODY {
+            line.left = line.owner;
+            line.owner = if writes { core as u16 } else { NOBODY };
             line.busy = arrived;
-        } else if line.owner != NOBODY {
-            line.owner = NOBODY;
-            line.busy = arrived;
+            line.leaves = now + charge.waiting + (charge.fetching + charge.transfer) * 2 / 3;
         }
         line.sharers[core / 64] |= 1 << (core % 64);
         self.keep(core, number, random);
@@ -362,6 +402,7 @@ impl Directory {
         };
         self.sockets[self.machine.socket_of(core)].insert(gone, random);
         let line = &mut self.lines[gone as usize];
+        line.settle();
         line.sharers[core / 64] &= !(1 << (core % 64));
         if usize::from(line.owner) == core {
             line.owner = NOBODY;
