@@ -23,6 +23,8 @@ const fn owners(filter: &'static str) -> Checker {
     checker(Target::Test("owners"), filter)
 }
 
+const OUTGOING: Checker = checker(Target::Lib, "outgoing");
+
 const FORMS: Checker = checker(Target::Test("byte_form"), "");
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -371,6 +373,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "",
         why: "The fields behind one that is skipped move, and a row is read as other fields.",
         checker: checker(Target::Test("serde"), "keeps_its_place"),
+        hangs: false,
+    },
+    Mutant {
+        name: "row_on_its_way_out_is_never_dropped",
+        file: "crates/table/src/table/store/outgoing.rs",
+        original: "let oldest = self.rows[at].replace(kept);",
+        replacement: "std::mem::forget(self.rows[at].take()); let oldest = self.rows[at].replace(kept);",
+        why: "Rows that are replaced or removed take memory for good.",
+        checker: OUTGOING,
+        hangs: false,
+    },
+    Mutant {
+        name: "large_row_on_its_way_out_waits_as_others",
+        file: "crates/table/src/table/store/outgoing.rs",
+        original: "kept.heap_size() > LARGE",
+        replacement: "kept.heap_size() > LARGE << 20",
+        why: "A thread that does nothing more may keep four large rows, and not two.",
+        checker: OUTGOING,
         hangs: false,
     },
 ];
