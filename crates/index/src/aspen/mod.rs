@@ -140,7 +140,7 @@ use crate::bulk::{Ascending, NotSorted};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::form::{Form, Sought};
 use crate::key::head::head_is_key;
-use crate::key::{ByteHead, ByteKey, KeyHead, NoHead};
+use crate::key::{ByteHead, ByteKey, KeyHead, NoHead, TextHead};
 use crate::kit::Parameters;
 use crate::snapshot::{self, NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
@@ -191,7 +191,7 @@ pub struct Aspen<K, V, H = ByteHead, const UNITS: usize = DEFAULT_UNITS> {
 )]
 enum Map<K, V, H, const UNITS: usize> {
     Numbers(Numbers<Parameters<K, V, H>, UNITS>),
-    Headed(OlcBTree<K, V, H>),
+    Headed(OlcBTree<K, V, TextHead<H>>),
     Compared(OlcBTree<K, V, NoHead>),
 }
 
