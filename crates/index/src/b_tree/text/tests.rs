@@ -38,7 +38,7 @@ impl Counted {
     fn find(&self, key: &[u8]) -> Result<usize, usize> {
         TextLeaf::prefetch(&raw const *self.leaf);
         // SAFETY: this test has the leaf alone.
-        let found = unsafe { self.leaf.find(self.count, key, locked) };
+        let found = unsafe { self.leaf.find(self.leaf.aim(key), self.count, key, locked) };
         found.expect("no other thread changes the leaf")
     }
 
