@@ -170,8 +170,8 @@ impl TextEntry {
     ///
     /// # Safety
     ///
-    /// As for [`append_key`](Self::append_key); and the blocks of all entries that are read into the
-    /// scratch live as long as it does.
+    /// As for [`append_key`](Self::append_key); and the blocks of all entries that are read into
+    /// the scratch live as long as it does.
     #[inline(always)]
     pub(in crate::b_tree) unsafe fn read_key(self, scratch: &mut KeyScratch) {
         let bytes = &mut scratch.bytes;
