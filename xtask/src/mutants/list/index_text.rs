@@ -91,6 +91,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "text_prefix_of_another_block_is_shown",
+        file: "crates/index/src/b_tree/text/key_bytes.rs",
+        original: "        let is_begun = scratch.block == self.block && bytes.len() >= scratch.skip;",
+        replacement: "        let is_begun = scratch.block != Block::NONE && bytes.len() >= scratch.skip;",
+        why: "A visit that goes from leaf to leaf shows keys that begin as those of the first leaf.",
+        checker: MODEL,
+        hangs: false,
+    },
+    Mutant {
         name: "text_suffixes_that_become_long_are_lost",
         file: "crates/index/src/b_tree/text/assemble.rs",
         original: "            self.asides.push(new);\n            aside = Some(new);\n",
