@@ -18,6 +18,12 @@
 //! a byte form of up to eight bytes. Of other keys the map is an [`OlcBTree`], which compares their
 //! heads first if they have any.
 //!
+//! Keys that are their bytes and can be made of them again (`String`, `Vec<u8>`, `Box<str>`,
+//! `Box<[u8]>`, `OsString`, `CString`, [`ByteString`](crate::key::ByteString)) lie in the leaves of
+//! that tree themselves, without what the keys of the leaf begin with alike: such a leaf is one of
+//! *text* (`b_tree/text`). It keeps no key as an object: what is shown to a visitor, or returned, is
+//! made of the bytes. So a key takes no allocation, unless more than 128 bytes are its own.
+//!
 //! # The formats of a leaf
 //!
 //! A leaf has up to 254 entries in a block of 512 bytes to 4 KiB. Whenever it is filled anew (it
@@ -63,19 +69,23 @@
 //!
 //! Blocks lie in regions of the map, which ask the system for huge pages from 2 MiB on. A block
 //! grows and shrinks where it is, if it can. A region of 2 MiB of which no block is in use is given
-//! back to the system, but its addresses stay with the map until it is dropped.
+//! back to the system, but its addresses stay with the map until it is dropped. The leaves of text,
+//! and their blocks, lie in such regions, too.
 //!
 //! # What `shape()` shows
 //!
-//! The leaves of each format; what blocks take, how much of that is free and how much in huge
-//! pages (0 if the system refuses them); `splits` for lack of room and `contention_splits`;
-//! `merges`; leaves that were `heated` and `cooled`, and the `drains` of hot ones; `waits` of
+//! Of a map of numbers: the leaves of each format; what blocks take, how much of that is free, how
+//! much the system gave in pages, past the allocator, and how much in huge pages (0 if the system
+//! refuses them); `splits` for lack of room and `contention_splits`; `merges`; leaves that were `heated` and `cooled`, and the `drains` of hot ones; `waits` of
 //! writers; `detours` of threads that a route led astray; `snapshots` that were taken beside
 //! writers, and the `copied_leaves` that writers preserved for them.
+//! Of other maps the figures of a `b_tree`; with leaves of text also what these and their blocks
+//! take.
 //!
 //! # When not to use it
 //!
-//! - Keys of more than eight bytes, or without a byte form: it is a `b_tree` then.
+//! - Keys of more than eight bytes, or without a byte form: it is a `b_tree` then; for byte strings
+//!   that is one with leaves of text, which takes the least memory for them.
 //! - A map of a few entries: an empty one takes some kilobytes.
 //! - Keys whose heads follow no line, such as powers: its leaves are sorted then, and a lookup
 //!   takes as long as in `b_tree`.
@@ -140,7 +150,7 @@ use crate::bulk::{Ascending, NotSorted};
 use crate::contract::{Direction, KeyRange, OrderedIndex, Shape, Storable, Update};
 use crate::form::{Form, Sought};
 use crate::key::head::head_is_key;
-use crate::key::{ByteHead, ByteKey, KeyHead, NoHead};
+use crate::key::{ByteHead, ByteKey, KeyHead, NoHead, TextHead};
 use crate::kit::Parameters;
 use crate::snapshot::{self, NOT_BEGUN_HERE, SnapshotCursor};
 use crate::transactional::{self, Adapted, Part, Steps, Transaction, Transactional, View};
@@ -184,14 +194,14 @@ pub struct Aspen<K, V, H = ByteHead, const UNITS: usize = DEFAULT_UNITS> {
     map: Map<K, V, H, UNITS>,
 }
 
-/// The map that the keys allow.
+/// The map that the keys allow. Those that have heads are in leaves of text where that is possible.
 #[expect(
     clippy::large_enum_variant,
     reason = "a map has one of them, and is not one of many"
 )]
 enum Map<K, V, H, const UNITS: usize> {
     Numbers(Numbers<Parameters<K, V, H>, UNITS>),
-    Headed(OlcBTree<K, V, H>),
+    Headed(OlcBTree<K, V, TextHead<H>>),
     Compared(OlcBTree<K, V, NoHead>),
 }
 

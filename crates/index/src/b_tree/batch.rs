@@ -55,11 +55,11 @@ impl<S: Spec> Tree<S> {
             for_each(&mut lanes, |lane| lane.go_down(self));
         }
         for_each(&mut lanes, |lane| lane.enter());
-        if !S::HEAD_IS_KEY && !S::is_text() {
+        if !S::HEAD_IS_KEY {
             for_each(&mut lanes, |lane| {
-                let Aim { head, segment } = lane.aim;
-                let at = lane.node.heads().below_in(segment, head);
-                lane.node.prefetch_key(at);
+                if let Kind::Leaf(leaf) = lane.node.kind() {
+                    leaf.prefetch_aim(lane.aim);
+                }
                 Ok(())
             });
         }
@@ -98,8 +98,9 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
             self.version = self.node.lock().read()?;
             parent.lock().validate(version)?;
         }
-        if S::is_text() && self.node.level() == 0 {
-            // All of it has been asked for.
+        if let (Kind::Leaf(leaf), true) = (self.node.kind(), S::is_text()) {
+            self.aim = leaf.aim(&self.probe);
+            leaf.prefetch_slots(self.aim.segment);
             return Ok(());
         }
         self.aim = self.node.aim(&self.probe);
@@ -117,7 +118,7 @@ impl<'g, S: Spec> Lane<'_, 'g, S> {
         let position = Position::At(self.probe);
         let index = position.child(inner, inner.still(self.version))?;
         let child = tree.child(inner, self.version, index)?;
-        child.prefetch_below(inner.level());
+        child.prefetch_front_below(inner.level());
         self.parent = Some((self.node, self.version));
         self.node = child;
         Ok(())

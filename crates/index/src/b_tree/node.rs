@@ -124,6 +124,9 @@ pub(super) type SearchResult = Result<usize, usize>;
 pub(super) struct Aim {
     pub(super) head: u64,
     pub(super) segment: usize,
+    /// Whether no key of the node can be equal, whatever its head: the node is a leaf of text, and
+    /// the key does not have its prefix.
+    pub(super) is_outside: bool,
 }
 
 fn copy_word(to: &AtomicPtr<Header>, from: &AtomicPtr<Header>) {
@@ -378,6 +381,19 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         prefetch(line.wrapping_add(2));
     }
 
+    /// The same for one of many searches at a time: of a leaf of text only what tells in which
+    /// lines the search goes on, because all would be more than can be on their way at once.
+    #[inline]
+    pub(super) fn prefetch_front_below(self, level: u32) {
+        if level == 1 && S::is_text() {
+            let line = self.header.as_ptr();
+            prefetch(line);
+            TextLeaf::prefetch_front(line.wrapping_add(1).cast());
+        } else {
+            self.prefetch_below(level);
+        }
+    }
+
     /// The address of the value, or child, at an index; for prefetches only.
     #[inline]
     fn slot_address(self, at: usize) -> *const AtomicPtr<()> {
@@ -496,7 +512,11 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     pub(super) fn aim(self, probe: &SearchKey<'_, S>) -> Aim {
         let head = self.head_of_probe(probe);
         let segment = self.heads().segment(head);
-        Aim { head, segment }
+        Aim {
+            head,
+            segment,
+            is_outside: false,
+        }
     }
 
     /// [`find`](Self::find), where the head and the segment are known.
@@ -504,7 +524,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     #[inline(always)]
     pub(super) fn find_at(
         self,
-        Aim { head, segment }: Aim,
+        Aim { head, segment, .. }: Aim,
         probe: &SearchKey<'_, S>,
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<SearchResult, Restart> {

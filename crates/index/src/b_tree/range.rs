@@ -1,18 +1,20 @@
 //! Visiting a range by reference, batch by batch.
 
 use super::node::{Entry, LeafKey, LeafRef};
+use super::text::KeyScratch;
 use super::tree::Tree;
 use crate::contract::{Direction, KeyRange};
-use crate::kit::{SearchKey, SearchRange, Spec, prefetch};
+use crate::kit::{SearchKey, SearchRange, Spec};
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow, Range};
 use tremula_sync::reclaim::Guard;
 use tremula_sync::{Restart, Version};
 
-/// The size of the first batch, in entries: a visit that soon breaks has not read many more.
+/// The size of the first batches, in entries: a visit that soon breaks has not read many more.
 const FIRST: usize = 16;
 
-/// The size of the largest batch, in entries. Each batch is twice as large as the last, up to this.
+/// The size of the largest batch, in entries. A batch is half as large as those before it together,
+/// from [`FIRST`] up to this: so a visit does not read many more entries than it shows.
 const LARGEST: usize = 64;
 
 /// How many batches a visit reads before it unpins the thread for a moment: about a thousand
@@ -58,6 +60,8 @@ struct Cursor<'g, S: Spec> {
     indices: Range<usize>,
     /// Whether the range goes on beyond the leaf.
     goes_on: bool,
+    /// How many of the entries that are still to be visited have been asked for.
+    asked: usize,
 }
 
 impl<S: Spec> Tree<S> {
@@ -72,7 +76,7 @@ impl<S: Spec> Tree<S> {
         if range.is_empty() {
             return;
         }
-        let mut size = FIRST;
+        let mut visited = 0;
         let mut behind: Option<S::Key> = None;
         loop {
             let guard = self.collector.pin();
@@ -81,7 +85,7 @@ impl<S: Spec> Tree<S> {
                 None => whole,
                 Some(key) => beyond(&whole, key, direction),
             };
-            match self.visit_pinned(&rest, direction, &mut size, &mut visit, &guard) {
+            match self.visit_pinned(&rest, direction, &mut visited, &mut visit, &guard) {
                 // SAFETY: the key was read and validated; the thread has been pinned since.
                 Some(last) => behind = Some(unsafe { last.to_key() }),
                 None => return,
@@ -94,26 +98,34 @@ impl<S: Spec> Tree<S> {
         &self,
         bounds: &SearchRange<'_, S>,
         direction: Direction,
-        size: &mut usize,
+        visited: &mut usize,
         visit: &mut impl FnMut(&S::Key, &S::Value) -> ControlFlow<()>,
         guard: &Guard<'_>,
     ) -> Option<LeafKey<S>> {
         let mut batch = Batch::new();
         let mut cursor = None;
         let mut last: Option<LeafKey<S>> = None;
-        let mut scratch = Vec::new();
+        let mut scratch = KeyScratch::new();
         for _ in 0..BATCHES_A_PIN {
-            let mut fill = |bounds: &SearchRange<'_, S>| {
-                self.retry(|| self.fill(&mut batch, *size, &mut cursor, bounds, direction, guard))
-            };
-            let goes_on = match last {
-                None => fill(bounds),
-                Some(last) => {
-                    let fill = |key: &S::Key| fill(&beyond(bounds, key, direction));
-                    // SAFETY: the key was read and validated; the thread has been pinned since.
-                    unsafe { last.with(fill) }
+            let size = (*visited / 2).clamp(FIRST, LARGEST);
+            let here = cursor.take();
+            let next = here.and_then(|here| {
+                let next = self.go_on(here, &mut batch, size, bounds, direction);
+                next.inspect_err(|Restart| self.restarted()).ok()
+            });
+            let next = next.unwrap_or_else(|| {
+                let mut begin = |bounds: &SearchRange<'_, S>| {
+                    self.retry(|| self.begin(&mut batch, size, bounds, direction, guard))
+                };
+                match last {
+                    None => begin(bounds),
+                    Some(last) => {
+                        let begin = |key: &S::Key| begin(&beyond(bounds, key, direction));
+                        // SAFETY: the key was read and validated; the thread has been pinned since.
+                        unsafe { last.with(begin) }
+                    }
                 }
-            };
+            });
             // The keys lie anywhere: all of them are asked for before the first is shown.
             batch.entries().for_each(|entry| entry.key.prefetch());
             for entry in batch.entries() {
@@ -127,33 +139,38 @@ impl<S: Spec> Tree<S> {
                 }
                 last = Some(entry.key);
             }
-            if !goes_on {
-                return None;
-            }
-            *size = (*size * 2).min(LARGEST);
+            cursor = Some(next?);
+            *visited += batch.length;
         }
         last
     }
 
-    /// Reads the next entries, as of one moment, and moves the cursor behind them. Returns whether
-    /// more entries may follow. An attempt that fails leaves no cursor, so the next attempt
-    /// descends to where `bounds` begin.
-    fn fill<'g>(
+    /// Reads the first entries of a range, as of one moment. Returns where others may follow.
+    fn begin<'g>(
         &self,
         batch: &mut Batch<S>,
         size: usize,
-        cursor: &mut Option<Cursor<'g, S>>,
         bounds: &SearchRange<'_, S>,
         direction: Direction,
         guard: &'g Guard<'_>,
-    ) -> Result<bool, Restart> {
-        let mut here = match cursor.take() {
-            Some(here) if here.leaf.lock().validate(here.version).is_ok() => here,
-            _ => {
-                let (leaf, version) = self.start(bounds, direction, guard)?;
-                Cursor::new(leaf, version, bounds, direction)?
-            }
-        };
+    ) -> Result<Option<Cursor<'g, S>>, Restart> {
+        let (leaf, version) = self.start(bounds, direction, guard)?;
+        let indices = bounds.indices_in(leaf, leaf.still(version))?;
+        let here = Cursor::new(leaf, version, indices, direction);
+        self.go_on(here, batch, size, bounds, direction)
+    }
+
+    /// Reads the next entries, as of one moment. Returns where others may follow. Fails if the leaf
+    /// that the visit has come to has changed since.
+    #[inline]
+    fn go_on<'g>(
+        &self,
+        mut here: Cursor<'g, S>,
+        batch: &mut Batch<S>,
+        size: usize,
+        bounds: &SearchRange<'_, S>,
+        direction: Direction,
+    ) -> Result<Option<Cursor<'g, S>>, Restart> {
         while here.indices.is_empty() {
             let neighbour = if here.goes_on {
                 self.neighbour(here.leaf, here.version, direction)?
@@ -163,35 +180,42 @@ impl<S: Spec> Tree<S> {
             };
             let Some((leaf, version)) = neighbour else {
                 batch.length = 0;
-                return Ok(false);
+                return Ok(None);
             };
-            here = Cursor::new(leaf, version, bounds, direction)?;
+            // All its keys lie behind those of the leaf that the visit comes from, and so behind
+            // the bound at which the range begins.
+            let still = leaf.still(version);
+            let indices = match direction {
+                Direction::Ascending => 0..bounds.end_in(leaf, still)?,
+                Direction::Descending => bounds.start_in(leaf, still)?..leaf.count(),
+            };
+            here = Cursor::new(leaf, version, indices, direction);
         }
         here.read(batch, size, direction)?;
         let more = here.goes_on || !here.indices.is_empty();
-        *cursor = Some(here);
-        Ok(more)
+        Ok(more.then_some(here))
     }
 }
 
 impl<'g, S: Spec> Cursor<'g, S> {
+    /// The range has the entries at these indices in a leaf.
     fn new(
         leaf: LeafRef<'g, S>,
         version: Version,
-        bounds: &SearchRange<'_, S>,
+        indices: Range<usize>,
         direction: Direction,
-    ) -> Result<Self, Restart> {
-        let indices = bounds.indices_in(leaf, leaf.still(version))?;
+    ) -> Self {
         let goes_on = match direction {
             Direction::Ascending => indices.end >= leaf.count(),
             Direction::Descending => indices.start == 0,
         };
-        Ok(Self {
+        Self {
             leaf,
             version,
             indices,
             goes_on,
-        })
+            asked: 0,
+        }
     }
 
     /// Reads up to `size` entries.
@@ -202,20 +226,23 @@ impl<'g, S: Spec> Cursor<'g, S> {
         direction: Direction,
     ) -> Result<(), Restart> {
         let (leaf, indices) = (self.leaf, self.indices.clone());
-        // The beginning of the next batch arrives while this batch is read and visited.
-        let ahead = indices.len().min(3 * size);
+        // The beginning of the next batch arrives while this batch is visited.
+        let (asked, ahead) = (self.asked, indices.len().min(2 * size));
+        let more = ahead.saturating_sub(asked);
+        self.asked = (asked + more).saturating_sub(size);
         match direction {
             Direction::Ascending => {
-                leaf.prefetch_entries(indices.start, ahead);
-                if let (true, Some(next)) = (indices.len() <= size && self.goes_on, leaf.next()) {
-                    prefetch(next.as_ptr());
+                leaf.prefetch_entries(indices.start + asked, more);
+                let is_near = self.goes_on && indices.len() <= 2 * size;
+                if let (true, Some(next)) = (is_near, leaf.next()) {
+                    LeafRef::<S>::prefetch_next(next.as_ptr());
                 }
                 let end = indices.end.min(indices.start + size);
                 batch.fill((indices.start..end).map(|at| leaf.entry(at)));
                 self.indices.start = end;
             }
             Direction::Descending => {
-                leaf.prefetch_entries(indices.end - ahead, ahead);
+                leaf.prefetch_entries(indices.end - asked - more, more);
                 let start = indices.start.max(indices.end.saturating_sub(size));
                 batch.fill((start..indices.end).rev().map(|at| leaf.entry(at)));
                 self.indices.end = start;

@@ -4,6 +4,7 @@ use super::layout::Plan;
 use super::node::{Kind, LeafRef};
 use super::tree::{Position, Tree};
 use crate::contract::Shape;
+use crate::kit::blocks::{Blocks, Memory};
 use crate::kit::{PackedValue, SearchKey, Spec, StoredKey};
 use crate::transactional::{Adapted, Part};
 use std::ops::ControlFlow;
@@ -36,39 +37,37 @@ impl<S: Spec> Tree<S> {
         let (leaves, inner_nodes) = (read(&counters.leaves), read(&counters.inner_nodes));
         let key = StoredKey::<S>::bytes_beside();
         // Leaves of text, with the keys in them; but not those aside.
-        let regions = self.blocks.as_deref().map(|blocks| {
-            let memory = blocks.memory();
-            (memory.bytes - memory.free_bytes) as u64
-        });
-        let nodes = inner_nodes + if regions.is_some() { 0 } else { leaves };
-        let keys = if regions.is_some() { 0 } else { entries };
+        let blocks = self.blocks.as_deref().map(Blocks::memory);
+        let (nodes, keys) = match blocks {
+            Some(_) => (inner_nodes, 0),
+            None => (inner_nodes + leaves, entries),
+        };
         // A separator stands between each leaf and the next, in some inner node.
         let separators = leaves - 1;
         let bytes = nodes * const { Plan::of::<S>().layout.size() } as u64
-            + regions.unwrap_or(0)
+            + blocks.map_or(0, |memory| memory.bytes as u64)
             + keys * key as u64
             + entries * PackedValue::<S>::bytes_beside() as u64
             + separators * key as u64
             + size_of::<Self>() as u64;
         let guard = self.collector.pin();
         let level = self.retry(|| self.root(&guard)).node.level();
-        Shape {
-            engine,
-            figures: vec![
-                ("entries", entries),
-                ("leaves", leaves),
-                ("inner_nodes", inner_nodes),
-                ("depth", u64::from(level) + 1),
-                ("splits", read(&counters.splits)),
-                ("merges", read(&counters.merges)),
-                ("borrows", read(&counters.borrows)),
-                ("restarts", read(&counters.restarts)),
-                ("locked_scans", read(&counters.locked_scans)),
-                ("snapshots", read(&counters.snapshots)),
-                ("copied_leaves", read(&counters.copied_leaves)),
-                ("bytes", bytes),
-            ],
-        }
+        let mut figures = vec![
+            ("entries", entries),
+            ("leaves", leaves),
+            ("inner_nodes", inner_nodes),
+            ("depth", u64::from(level) + 1),
+            ("splits", read(&counters.splits)),
+            ("merges", read(&counters.merges)),
+            ("borrows", read(&counters.borrows)),
+            ("restarts", read(&counters.restarts)),
+            ("locked_scans", read(&counters.locked_scans)),
+            ("snapshots", read(&counters.snapshots)),
+            ("copied_leaves", read(&counters.copied_leaves)),
+            ("bytes", bytes),
+        ];
+        figures.extend(blocks.into_iter().flat_map(Memory::figures));
+        Shape { engine, figures }
     }
 
     /// Shows all leaves, one stretch after the other. While `visit` runs, the thread is not pinned.

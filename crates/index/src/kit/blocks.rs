@@ -96,6 +96,20 @@ pub(crate) struct Memory {
     pub(crate) bytes: usize,
     pub(crate) free_bytes: usize,
     pub(crate) huge_bytes: usize,
+    /// What the system gave in pages, past the allocator.
+    pub(crate) mapped_bytes: usize,
+}
+
+impl Memory {
+    /// Named figures, for the shape of an index.
+    pub(crate) fn figures(self) -> [(&'static str, u64); 4] {
+        [
+            ("block_bytes", self.bytes as u64),
+            ("free_block_bytes", self.free_bytes as u64),
+            ("mapped_block_bytes", self.mapped_bytes as u64),
+            ("huge_page_bytes", self.huge_bytes as u64),
+        ]
+    }
 }
 
 /// Gives out blocks of 1 to [`MOST_UNITS`] units.
@@ -332,16 +346,20 @@ impl Blocks {
         units.units - units.free
     }
 
+    /// What the blocks take now.
     pub(crate) fn memory(&self) -> Memory {
         let units = self.units.lock();
         let mut memory = Memory {
             bytes: 0,
             free_bytes: 0,
             huge_bytes: units.huge * HUGE_PAGE,
+            mapped_bytes: 0,
         };
         for region in units.regions.iter().filter(|region| !region.is_given_back) {
-            memory.bytes += (region.units + BEHIND) * UNIT_BYTES;
+            let bytes = (region.units + BEHIND) * UNIT_BYTES;
+            memory.bytes += bytes;
             memory.free_bytes += region.free * UNIT_BYTES;
+            memory.mapped_bytes += if region.is_page { bytes } else { 0 };
         }
         memory
     }

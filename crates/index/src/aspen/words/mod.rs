@@ -317,7 +317,7 @@ impl<const UNITS: usize> Words<UNITS> {
         let leaves = self.ids.lock().end() as usize * Leaves::BYTES_EACH;
         let own = memory.bytes + leaves + slots * size_of::<AtomicU64>() + self.tables.bytes();
         let bytes = (own + self.len() * beside) as u64 + separators.unwrap_or(0);
-        vec![
+        let mut figures = vec![
             ("entries", self.len() as u64),
             ("bytes", bytes),
             ("leaves", kinds.iter().sum()),
@@ -325,9 +325,9 @@ impl<const UNITS: usize> Words<UNITS> {
             ("dense_leaves", kinds[1]),
             ("sorted_leaves", kinds[2]),
             ("hot_leaves", kinds[3]),
-            ("block_bytes", memory.bytes as u64),
-            ("free_block_bytes", memory.free_bytes as u64),
-            ("huge_page_bytes", memory.huge_bytes as u64),
+        ];
+        figures.extend(memory.figures());
+        figures.extend([
             ("route_slots", slots as u64),
             ("route_rebuilds", rebuilt),
             ("fills", counter(&self.counters.fills)),
@@ -346,7 +346,8 @@ impl<const UNITS: usize> Words<UNITS> {
             ("locked_scans", counter(&self.counters.locked_scans)),
             ("snapshots", counter(&self.counters.snapshots)),
             ("copied_leaves", counter(&self.counters.copied_leaves)),
-        ]
+        ]);
+        figures
     }
 
     /// Leaves of each format: linear, dense, sorted, hot.

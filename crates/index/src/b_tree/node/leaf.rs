@@ -3,7 +3,9 @@
 use super::{Aim, Entry, Header, LeafKey, LeafRef, NewKey, NodeRef, SearchResult, TextNode};
 use crate::b_tree::layout::Plan;
 use crate::b_tree::text::{Assembled, Full, Heap, Run, TextLeaf};
-use crate::kit::{PackedValue, Retire, SearchKey, Sought, Spec, StoredKey, ValueSlot, close, open};
+use crate::kit::{
+    PackedValue, Retire, SearchKey, Sought, Spec, StoredKey, ValueSlot, close, open, prefetch,
+};
 use std::ptr::NonNull;
 use tremula_sync::Restart;
 use tremula_sync::atomic::Ordering;
@@ -127,11 +129,11 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         self.find_at(self.aim(probe), probe, sound)
     }
 
-    /// Where a search looks. It says nothing of a leaf of text.
+    /// Where a search looks.
     #[inline(always)]
     pub(in crate::b_tree) fn aim(self, probe: &SearchKey<'_, S>) -> Aim {
         if S::is_text() {
-            Aim::default()
+            with_bytes(probe, |key| self.text().aim(key))
         } else {
             self.0.aim(probe)
         }
@@ -148,7 +150,9 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         if S::is_text() {
             let count = self.count();
             // SAFETY: the thread is pinned, or has the leaf alone.
-            with_bytes(probe, |key| unsafe { self.text().find(count, key, sound) })
+            with_bytes(probe, |key| unsafe {
+                self.text().find(aim, count, key, sound)
+            })
         } else {
             self.0.find_at(aim, probe, sound)
         }
@@ -168,11 +172,12 @@ impl<'g, S: Spec> LeafRef<'g, S> {
         with_bytes(probe, |key| unsafe { self.text().has_room(count, key) })
     }
 
-    /// Prefetches the values of a segment of heads, as [`NodeRef::prefetch_slots`]. A leaf of text
-    /// has been asked for as a whole.
+    /// Prefetches the values of a segment of heads, as [`NodeRef::prefetch_slots`].
     #[inline]
     pub(in crate::b_tree) fn prefetch_slots(self, segment: usize) {
-        if !S::is_text() {
+        if S::is_text() {
+            self.text().prefetch_segment(segment);
+        } else {
             self.0.prefetch_slots(segment);
         }
     }
@@ -181,14 +186,27 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     pub(in crate::b_tree) fn prefetch_segment(self, segment: usize) {
         if !S::is_text() {
             self.0.heads().prefetch(segment);
-            self.0.prefetch_slots(segment);
+        }
+        self.prefetch_slots(segment);
+    }
+
+    /// Prefetches the key that a search will compare with, where it is not in the node itself.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_aim(self, aim: Aim) {
+        if S::is_text() {
+            self.text().prefetch_aim(aim);
+        } else {
+            let at = self.0.heads().below_in(aim.segment, aim.head);
+            self.0.prefetch_key(at);
         }
     }
 
     /// Prefetches the end of the entries, where an insertion begins to move them.
     #[inline]
     pub(in crate::b_tree) fn prefetch_end(self) {
-        if !S::is_text() {
+        if S::is_text() {
+            self.text().prefetch_end();
+        } else {
             self.0.prefetch_end();
         }
     }
@@ -197,7 +215,7 @@ impl<'g, S: Spec> LeafRef<'g, S> {
     #[inline]
     pub(in crate::b_tree) fn prefetch_entries(self, at: usize, entries: usize) {
         if S::is_text() {
-            (at..at + entries).for_each(|at| self.text().entry(at).prefetch());
+            self.text().prefetch_entries(at, entries);
         } else {
             self.0.prefetch_entries(at, entries);
         }
@@ -210,6 +228,15 @@ impl<'g, S: Spec> LeafRef<'g, S> {
             self.text().entry(at).prefetch();
         } else {
             self.0.prefetch_key(at);
+        }
+    }
+
+    /// Prefetches what a visit reads first of the next leaf.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_next(next: *const Header) {
+        prefetch(next);
+        if S::is_text() {
+            TextLeaf::prefetch(next.wrapping_add(1).cast());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Keys as they are in a leaf of either form.
 
-use crate::b_tree::text::{Loose, TextEntry};
+use crate::b_tree::text::{KeyScratch, Loose, TextEntry};
 use crate::kit::{Retire, SearchKey, Spec, StoredKey};
 use std::marker::PhantomData;
 
@@ -65,32 +65,31 @@ impl<S: Spec> LeafKey<S> {
     #[inline]
     pub(in crate::b_tree) unsafe fn with<R>(self, read: impl FnOnce(&S::Key) -> R) -> R {
         // SAFETY: passed on to the caller.
-        unsafe { self.with_scratch(&mut Vec::new(), read) }
+        unsafe { self.with_scratch(&mut KeyScratch::new(), read) }
     }
 
     /// The same. A key of text is made in `scratch`, so that many take few allocations.
     ///
     /// # Safety
     ///
-    /// As for [`with`](Self::with).
+    /// As for [`with`](Self::with), for the life of the scratch; which is used for nothing else.
     #[inline]
     pub(in crate::b_tree) unsafe fn with_scratch<R>(
         self,
-        scratch: &mut Vec<u8>,
+        scratch: &mut KeyScratch,
         read: impl FnOnce(&S::Key) -> R,
     ) -> R {
         let Some(back) = S::read_back() else {
             // SAFETY: passed on to the caller.
             return unsafe { self.stored().with(read) };
         };
-        scratch.clear();
         // SAFETY: passed on to the caller; the bytes are those of a key.
         let key = unsafe {
-            self.text().append_key(scratch);
-            back.make(scratch)
+            self.text().read_key(scratch);
+            back.make(scratch.bytes())
         };
         let result = read(&key);
-        back.give_back(key, scratch);
+        back.give_back(key, scratch.bytes());
         result
     }
 

@@ -2,23 +2,15 @@
 
 use super::block::load_bytes;
 use super::slot::{Slot, above_head, head_of_word, tail_words};
-use super::{MOST_PREFIX, TextEntry, TextLeaf, WORD};
-use crate::b_tree::node::{SearchResult, alike, first_of, word_at};
+use super::{CAPACITY, MOST_PREFIX, TextEntry, TextLeaf, WORD};
+use crate::b_tree::node::{Aim, SearchResult, alike, first_of, word_at};
 use std::cmp::Ordering as KeyOrdering;
 use tremula_sync::Restart;
 use tremula_sync::atomic::Ordering;
 
-/// Where a search looks in a leaf.
-#[derive(Clone, Copy)]
-struct Aim {
-    head: u64,
-    /// Whether the key has the prefix. If not, no key of the leaf is equal.
-    has_prefix: bool,
-}
-
 impl TextLeaf {
-    /// Where a key is, or belongs, among `count`. Calls `sound` before it follows a pointer that it
-    /// has read in the leaf, and passes on the error.
+    /// Where a key at which a search [aims](Self::aim) is, or belongs, among `count`. Calls `sound`
+    /// before it follows a pointer that it has read in the leaf, and passes on the error.
     ///
     /// # Safety
     ///
@@ -26,14 +18,13 @@ impl TextLeaf {
     #[inline]
     pub(in crate::b_tree) unsafe fn find(
         &self,
+        aim: Aim,
         count: usize,
         key: &[u8],
         sound: impl Fn() -> Result<(), Restart>,
     ) -> Result<SearchResult, Restart> {
-        let aim = self.aim(key);
-        let heads = self.heads();
-        let at = heads.below(aim.head).min(count);
-        if !aim.has_prefix || at >= count || self.slot(at).head() != aim.head {
+        let at = self.below(aim).min(count);
+        if aim.is_outside || at >= count || self.slot(at).head() != aim.head {
             return Ok(Err(at));
         }
         // SAFETY: passed on to the caller.
@@ -71,28 +62,53 @@ impl TextLeaf {
         Ok(Err(low))
     }
 
-    /// The head that a key has here. If the key lies below all keys that have the prefix, it is the
-    /// least one, and if it lies above them, the greatest number.
+    /// The number of slots below the head at which a search aims.
     #[inline]
-    fn aim(&self, key: &[u8]) -> Aim {
+    fn below(&self, aim: Aim) -> usize {
+        self.heads().below_in(aim.segment, aim.head)
+    }
+
+    /// Prefetches the slots of a segment.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_segment(&self, segment: usize) {
+        self.heads().prefetch(segment);
+    }
+
+    /// Prefetches the entry that a search will compare with.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_aim(&self, aim: Aim) {
+        let at = self.below(aim).min(CAPACITY - 1);
+        self.entry(at).prefetch();
+    }
+
+    /// Where a search for a key looks: at the head that the key has here, or would have. If the key
+    /// lies below all keys that have the prefix, that is the least one, and if it lies above them,
+    /// the greatest number.
+    #[inline]
+    pub(in crate::b_tree) fn aim(&self, key: &[u8]) -> Aim {
+        let (head, has_prefix) = self.head_of(key);
+        Aim {
+            head,
+            segment: self.heads().segment(head),
+            is_outside: !has_prefix,
+        }
+    }
+
+    /// The head of a key, and whether the key has the prefix.
+    #[inline]
+    fn head_of(&self, key: &[u8]) -> (u64, bool) {
         let skip = self.figures().skip.min(MOST_PREFIX);
         let mut at = 0;
         while at < skip {
             let own = self.prefix_word(at / WORD);
             let seen = first_of(word_at(key, at), skip - at);
             if seen != own {
-                return Aim {
-                    head: if seen < own { 0 } else { u64::MAX },
-                    has_prefix: false,
-                };
+                return (if seen < own { 0 } else { u64::MAX }, false);
             }
             at += WORD;
         }
         // A key that ends within the prefix, which then goes on with zeros, is below all others.
-        Aim {
-            head: head_of_word(word_at(key, skip)),
-            has_prefix: key.len() >= skip,
-        }
+        (head_of_word(word_at(key, skip)), key.len() >= skip)
     }
 
     #[inline]

@@ -3,10 +3,41 @@
 use super::block::{Word, load_bytes, words_in_front};
 use super::edit::MOST_INLINE;
 use super::slot::{SHOWN, tail_words};
-use super::{Aside, Block, Loose, MOST_PREFIX, Slot, TextEntry, WORD};
+use super::{Aside, Block, IS_MODEL, Loose, MOST_PREFIX, Slot, TextEntry, WORD};
 use crate::kit::prefetch;
 use std::ptr;
 use tremula_sync::atomic::Ordering;
+
+/// The words of a tail that are read without asking how many it has: most tails are no longer.
+/// A loop over their number would be a branch that no processor foresees.
+const AT_ONCE: usize = 4;
+
+/// The memory in which a visit makes one key after the other. Keys of one block begin alike, so
+/// what they begin with is written once.
+pub(in crate::b_tree) struct KeyScratch {
+    bytes: Vec<u8>,
+    /// The block with whose prefix the bytes begin.
+    block: Block,
+    /// The length of that prefix.
+    skip: usize,
+}
+
+impl KeyScratch {
+    pub(in crate::b_tree) fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            block: Block::NONE,
+            skip: 0,
+        }
+    }
+
+    /// The bytes of the key that was read last. The caller makes a key of them, and brings back
+    /// what that leaves: the same bytes, or none.
+    #[inline]
+    pub(in crate::b_tree) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
 
 impl TextEntry {
     /// The words of the block, from the entry's first on.
@@ -135,6 +166,43 @@ impl TextEntry {
         bytes
     }
 
+    /// Makes the bytes of the key those of a scratch.
+    ///
+    /// # Safety
+    ///
+    /// As for [`append_key`](Self::append_key); and the blocks of all entries that are read into
+    /// the scratch live as long as it does.
+    #[inline(always)]
+    pub(in crate::b_tree) unsafe fn read_key(self, scratch: &mut KeyScratch) {
+        let bytes = &mut scratch.bytes;
+        let Some(length) = self.slot.length() else {
+            scratch.block = Block::NONE;
+            bytes.clear();
+            // SAFETY: passed on to the caller.
+            return bytes.extend_from_slice(unsafe { self.bytes_aside() });
+        };
+        let length = length.min(MOST_INLINE);
+        // A block that has lived since then is the same block.
+        let is_begun = scratch.block == self.block && bytes.len() >= scratch.skip;
+        if !is_begun {
+            // SAFETY: passed on to the caller.
+            (scratch.block, scratch.skip) = (self.block, unsafe { self.skip() });
+            bytes.clear();
+        }
+        let skip = scratch.skip;
+        let room = room_of(skip, length).max(skip + SHOWN + AT_ONCE * WORD);
+        bytes.reserve(room.saturating_sub(bytes.len()));
+        // SAFETY: passed on to the caller. There is room, and so many bytes have been written.
+        unsafe {
+            let to = bytes.as_mut_ptr();
+            if !is_begun {
+                self.write_prefix(to, skip);
+            }
+            self.write_suffix(to.add(skip), length);
+            bytes.set_len(skip + length);
+        }
+    }
+
     /// The bytes of a key that lies aside.
     ///
     /// # Safety
@@ -156,24 +224,83 @@ impl TextEntry {
     #[inline]
     unsafe fn write_key(self, to: *mut u8, skip: usize, length: usize) {
         // SAFETY: passed on to the caller.
-        let (words, tail) = unsafe { (self.block.words(), self.words()) };
-        // Whole words are written one after the other, each over what is too long of the last.
-        let write = |at: usize, word: u64| {
-            debug_assert!(at + WORD <= room_of(skip, length));
-            let word = word.to_be_bytes();
-            // SAFETY: a word begins within the key, or right behind, and there is room for it.
-            unsafe { to.add(at).cast::<[u8; WORD]>().write(word) };
-        };
-        let front = words.get(1..words_in_front(skip)).unwrap_or_default();
-        for (at, word) in front.iter().enumerate() {
-            write(at * WORD, load_bytes(word));
-        }
-        write(skip, self.slot.word());
-        let tail = tail.get(1..1 + tail_words(length)).unwrap_or_default();
-        for (at, word) in tail.iter().enumerate() {
-            write(skip + SHOWN + at * WORD, load_bytes(word));
+        unsafe {
+            self.write_prefix(to, skip);
+            let tail = self.words();
+            let tail = tail.get(1..1 + tail_words(length)).unwrap_or_default();
+            write_words(to.add(skip), self.slot, tail);
         }
     }
+
+    /// Writes the `skip` bytes in front of the suffix, and up to seven more.
+    ///
+    /// # Safety
+    ///
+    /// As for [`write_key`](Self::write_key).
+    #[inline]
+    unsafe fn write_prefix(self, to: *mut u8, skip: usize) {
+        // SAFETY: passed on to the caller.
+        let words = unsafe { self.block.words() };
+        let front = words.get(1..words_in_front(skip)).unwrap_or_default();
+        for (at, word) in front.iter().enumerate() {
+            // SAFETY: passed on to the caller.
+            unsafe { write_word(to.add(at * WORD), load_bytes(word)) };
+        }
+    }
+
+    /// Writes the `length` bytes of the suffix, and up to [`AT_ONCE`] words behind them: what is in
+    /// the block there.
+    ///
+    /// # Safety
+    ///
+    /// As for [`write_key`](Self::write_key), with room for as many more.
+    #[inline(always)]
+    unsafe fn write_suffix(self, to: *mut u8, length: usize) {
+        // SAFETY: passed on to the caller.
+        let words = unsafe { self.words() };
+        let tail = tail_words(length);
+        // Under a checker each word that is read is another step.
+        let is_short = tail <= AT_ONCE && !IS_MODEL;
+        let read = if is_short { AT_ONCE } else { tail };
+        let (tail, read) = match words.get(1..1 + read) {
+            Some(words) => (words, read),
+            // At the end of the block.
+            None => (words.get(1..1 + tail).unwrap_or_default(), tail),
+        };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match tail.first_chunk::<AT_ONCE>() {
+                Some(tail) if read == AT_ONCE => write_words(to, self.slot, tail),
+                _ => write_words(to, self.slot, tail),
+            }
+        }
+    }
+}
+
+/// Writes the bytes that a slot shows, and the words of a tail behind them: one after the other,
+/// each over what is too long of the last.
+///
+/// # Safety
+///
+/// There is room for them, and for three bytes more.
+#[inline(always)]
+unsafe fn write_words(to: *mut u8, slot: Slot, tail: &[Word]) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        write_word(to, slot.word());
+        for (at, word) in tail.iter().enumerate() {
+            write_word(to.add(SHOWN + at * WORD), load_bytes(word));
+        }
+    }
+}
+
+/// # Safety
+///
+/// There is room for a word.
+#[inline(always)]
+unsafe fn write_word(to: *mut u8, word: u64) {
+    // SAFETY: passed on to the caller.
+    unsafe { to.cast::<[u8; WORD]>().write(word.to_be_bytes()) };
 }
 
 /// How many bytes [`TextEntry::write_key`] writes at most: a word that begins behind the prefix,

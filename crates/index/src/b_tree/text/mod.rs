@@ -71,13 +71,15 @@ mod slot;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
-use crate::kit::{Heads, STRIDE, prefetch};
+use crate::kit::{Heads, STRIDE, prefetch, prefetch_to_write};
 use aside::Aside;
 pub(in crate::b_tree) use aside::Loose;
 pub(in crate::b_tree) use assemble::{Assembled, Run};
 use block::{Block, MOST_WORDS};
 pub(in crate::b_tree) use heap::Heap;
+pub(in crate::b_tree) use key_bytes::KeyScratch;
 use slot::Slot;
+use std::mem::offset_of;
 use tremula_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Entries of a leaf: few under a checker, so that a few steps reach a split.
@@ -142,6 +144,14 @@ impl Figures {
             next: field(1),
             live: field(0),
         }
+    }
+}
+
+/// Prefetches the first lines of a leaf.
+#[inline]
+fn prefetch_lines(leaf: *const TextLeaf, lines: usize) {
+    for line in 0..lines {
+        prefetch(leaf.cast::<[u8; 64]>().wrapping_add(line));
     }
 }
 
@@ -214,9 +224,33 @@ impl TextLeaf {
     /// Prefetches all slots of a leaf, and what a search reads before them.
     #[inline]
     pub(in crate::b_tree) fn prefetch(leaf: *const Self) {
-        for line in 0..LINES {
-            prefetch(leaf.cast::<[u8; 64]>().wrapping_add(line));
+        prefetch_lines(leaf, LINES);
+    }
+
+    /// Prefetches what a search reads before the slots.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_front(leaf: *const Self) {
+        prefetch_lines(leaf, const { offset_of!(Self, slots).div_ceil(64) });
+    }
+
+    /// Prefetches what makes the keys of `entries` entries, from the one at `at` on, and their
+    /// values.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_entries(&self, at: usize, entries: usize) {
+        let block = Block::of_word(self.block.load(Ordering::Relaxed));
+        // The prefix.
+        prefetch(block.address(0));
+        for slot in &self.slots[at..at + entries] {
+            let place = Slot::of_word(slot.load(Ordering::Relaxed)).place();
+            prefetch(block.address(place));
         }
+    }
+
+    /// Prefetches where the next insertion writes an entry.
+    #[inline]
+    pub(in crate::b_tree) fn prefetch_end(&self) {
+        let block = Block::of_word(self.block.load(Ordering::Relaxed));
+        prefetch_to_write(block.address(self.figures().next));
     }
 
     /// Where the leaf's blocks come from.

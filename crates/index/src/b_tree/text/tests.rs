@@ -3,7 +3,7 @@
 use super::assemble::{Assembled, Run};
 use super::block::{MOST_UNITS, UNIT_WORDS};
 use super::edit::MOST_INLINE;
-use super::{CAPACITY, Figures, Full, Heap, MOST_PREFIX, TextLeaf};
+use super::{CAPACITY, Figures, Full, Heap, KeyScratch, MOST_PREFIX, TextLeaf};
 use crate::b_tree::point::locked;
 use crate::kit::Retire;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ impl Counted {
     fn find(&self, key: &[u8]) -> Result<usize, usize> {
         TextLeaf::prefetch(&raw const *self.leaf);
         // SAFETY: this test has the leaf alone.
-        let found = unsafe { self.leaf.find(self.count, key, locked) };
+        let found = unsafe { self.leaf.find(self.leaf.aim(key), self.count, key, locked) };
         found.expect("no other thread changes the leaf")
     }
 
@@ -386,6 +386,33 @@ fn suffixes_that_become_long_lie_aside_and_come_back() {
     leaf.agrees(&model);
     assert_eq!(leaf.remove(&nearly(0)), Some(0));
     assert_eq!(leaf.get(&nearly(1)), Some(1));
+}
+
+#[test]
+fn keys_of_several_leaves_come_one_after_the_other_into_one_scratch() {
+    let leaves = ["", "person.", "other-people."].map(|prefix| {
+        let mut leaf = Counted::new();
+        // Of every length up to one that lies aside; the last ones lie at the end of the block.
+        for length in (0..=MOST_INLINE + 1).step_by(5).chain(0..7) {
+            let number = leaf.count as u8;
+            let key = [prefix.as_bytes(), &[number], &vec![b'z' - number; length]].concat();
+            assert_eq!(leaf.insert(&key, 1), Ok(None));
+        }
+        leaf
+    });
+    let mut scratch = KeyScratch::new();
+    let keys = leaves.each_ref().map(Counted::entries);
+    let mut read = |leaf: usize, at: usize| {
+        // SAFETY: this test has the leaves alone.
+        unsafe { leaves[leaf].leaf.entry(at).read_key(&mut scratch) };
+        assert!(*scratch.bytes() == keys[leaf][at].0, "{leaf}, {at}");
+    };
+    for at in 0..keys[0].len() {
+        (0..3).for_each(|leaf| read(leaf, at));
+    }
+    for leaf in [1, 0, 2] {
+        (0..keys[leaf].len()).for_each(|at| read(leaf, at));
+    }
 }
 
 #[test]
