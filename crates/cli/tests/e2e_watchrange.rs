@@ -241,16 +241,14 @@ fn a_replica_that_is_fed_by_watching_alone_equals_the_store() {
             3 => {
                 // A whole segment of the log, so that a snapshot makes some of it superfluous; a
                 // second one what the replica needs.
-                let mut client = server.connect();
-                let long = "x".repeat(1 << 20);
+                let (mut client, long) = (server.connect(), "x".repeat(1 << 20));
                 for number in 0..70 {
                     let key = format!("j{}", number % 3);
                     assert_eq!(client.call(&["set", &key, &long]), b"+OK\r\n");
                 }
                 for number in 0..=round / 4 % 2 {
                     // Without a change between them, the second would be in place of the first.
-                    let change = ["set", "j-between", &number.to_string()];
-                    assert_eq!(client.call(&change), b"+OK\r\n");
+                    assert_eq!(client.text(&format!("set j {number}")), "+OK\r\n");
                     assert_eq!(client.text("save"), "+OK\r\n");
                 }
             }

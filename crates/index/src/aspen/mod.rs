@@ -21,8 +21,8 @@
 //! Keys that are their bytes and can be made of them again (`String`, `Vec<u8>`, `Box<str>`,
 //! `Box<[u8]>`, `OsString`, `CString`, [`ByteString`](crate::key::ByteString)) lie in the leaves of
 //! that tree themselves, without what the keys of the leaf begin with alike: such a leaf is one of
-//! *text* (`b_tree/text`). It keeps no key as an object: what is shown to a visitor, or returned, is
-//! made of the bytes. So a key takes no allocation, unless more than 128 bytes are its own.
+//! *text* (`b_tree/text`). It keeps no key as an object: what is shown to a visitor, or returned,
+//! is made of the bytes. So a key takes no allocation, unless more than 128 bytes are its own.
 //!
 //! # The formats of a leaf
 //!
@@ -76,9 +76,10 @@
 //!
 //! Of a map of numbers: the leaves of each format; what blocks take, how much of that is free, how
 //! much the system gave in pages, past the allocator, and how much in huge pages (0 if the system
-//! refuses them); `splits` for lack of room and `contention_splits`; `merges`; leaves that were `heated` and `cooled`, and the `drains` of hot ones; `waits` of
-//! writers; `detours` of threads that a route led astray; `snapshots` that were taken beside
-//! writers, and the `copied_leaves` that writers preserved for them.
+//! refuses them); `splits` for lack of room and `contention_splits`; `merges`; leaves that were
+//! `heated` and `cooled`, and the `drains` of hot ones; `waits` of writers; `detours` of threads
+//! that a route led astray; `snapshots` that were taken beside writers, and the `copied_leaves`
+//! that writers preserved for them.
 //! Of other maps the figures of a `b_tree`; with leaves of text also what these and their blocks
 //! take.
 //!

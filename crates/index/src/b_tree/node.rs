@@ -381,7 +381,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         prefetch(line.wrapping_add(2));
     }
 
-    /// The same for one of many searches at a time: of a leaf of text only what tells in which
+    /// The same for one of many searches at a time: of a leaf of text only what shows in which
     /// lines the search goes on, because all would be more than can be on their way at once.
     #[inline]
     pub(super) fn prefetch_front_below(self, level: u32) {

@@ -1,11 +1,11 @@
 //! Rows on their way out: what an operation has replaced or removed is dropped a few operations of
 //! its thread later.
 //!
-//! Whoever drops a row reads its number of references, and then that of each binary in it. In a
-//! table beyond the caches both are misses, the second of them behind the first, and they take
+//! A thread that drops a row reads its number of references, and then that of each binary in it. In
+//! a table beyond the caches both are misses, the second of them behind the first, and they take
 //! longer than all else that the operation does. So a row waits. When it comes, its memory is asked
-//! for. Two rows later that is there, and the memory of its terms is asked for. Again two rows later
-//! it is dropped, and finds everything in the cache.
+//! for. Two rows later that is there, and the memory of its terms is asked for. Again two rows
+//! later it is dropped, and finds everything in the cache.
 //!
 //! A row that the look at its terms shows to be large is dropped then. The last rows of a thread
 //! that has no more of them are dropped when it ends.
