@@ -192,7 +192,7 @@ impl TextEntry {
         let skip = scratch.skip;
         let room = room_of(skip, length).max(skip + SHOWN + AT_ONCE * WORD);
         bytes.reserve(room.saturating_sub(bytes.len()));
-        // SAFETY: passed on to the caller. There is room, and the prefix and the suffix have been written.
+        // SAFETY: passed on to the caller. There is room, and prefix and suffix have been written.
         unsafe {
             let to = bytes.as_mut_ptr();
             if !is_begun {
