@@ -30,6 +30,14 @@
 //! let the caller read; every function that changes rows fails if the table has been deleted or the
 //! caller may not write. The pages of the functions call this "may not read" and "may not write".
 //!
+//! # Memory
+//!
+//! Terms share their memory by counted references. A row that `insert` replaces or `delete`
+//! removes is let go when its thread has replaced or removed four more, or ends, or when the last
+//! reader is done with it; what takes more than four kibibytes after two more. That takes a fifth
+//! to a quarter of the time off an update in a table beyond the caches (`store/outgoing`). A whole
+//! table is freed at once.
+//!
 //! # Consistency
 //!
 //! An operation is *one step* (linearizable) if no other thread sees a part of it. Every operation
