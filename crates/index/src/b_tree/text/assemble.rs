@@ -22,10 +22,16 @@ const MOST_REFILLED: usize = MOST_WORDS / 8 * 7;
 
 /// The length, in units, of the block in which `needed` words are in use.
 ///
-/// A leaf that only grows gets the shortest one. Where entries also go, a sixteenth more than is
-/// needed stays free, for the reason of [`MOST_REFILLED`].
-fn units_for(needed: usize, some_have_gone: bool) -> usize {
-    let spare = if some_have_gone { needed / 16 } else { 0 };
+/// A leaf that is only divided or joined gets the shortest one. One that grows gets a unit more, so
+/// that not every dozen of insertions fills a block anew, with a lock that all leaves share. Where
+/// entries also go, a sixteenth more than is needed stays free, for the reason of
+/// [`MOST_REFILLED`].
+fn units_for(needed: usize, grows: bool, some_have_gone: bool) -> usize {
+    let spare = match (grows, some_have_gone) {
+        (_, true) => needed / 16,
+        (true, false) => UNIT_WORDS,
+        (false, false) => 0,
+    };
     (needed + spare).div_ceil(UNIT_WORDS).clamp(1, MOST_UNITS)
 }
 
@@ -197,7 +203,7 @@ impl Plan {
         Ok(Self {
             skip,
             live,
-            units: units_for(needed, some_have_gone),
+            units: units_for(needed, more.is_some(), some_have_gone),
         })
     }
 }
