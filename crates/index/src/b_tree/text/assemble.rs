@@ -5,7 +5,8 @@ use super::edit::{lies_aside, write_entry};
 use super::find::slot_of;
 use super::slot::{Slot, entry_words};
 use super::{
-    Aside, CAPACITY, Figures, Full, Heap, MOST_PREFIX, PREFIX_WORDS, TextEntry, TextLeaf, WORD,
+    Aside, CAPACITY, Figures, Full, Heap, IS_MODEL, MOST_PREFIX, PREFIX_WORDS, TextEntry, TextLeaf,
+    WORD,
 };
 use crate::b_tree::node::word_at;
 use crate::kit::{Heads, Retire};
@@ -25,12 +26,12 @@ const MOST_REFILLED: usize = MOST_WORDS / 8 * 7;
 /// A leaf that is only divided or joined gets the shortest one. One that grows gets a unit more, so
 /// that not every dozen of insertions fills a block anew, with a lock that all leaves share. Where
 /// entries also go, a sixteenth more than is needed stays free, for the reason of
-/// [`MOST_REFILLED`].
+/// [`MOST_REFILLED`]. Under a checker a small model must come to the next block.
 fn units_for(needed: usize, grows: bool, some_have_gone: bool) -> usize {
     let spare = match (grows, some_have_gone) {
         (_, true) => needed / 16,
-        (true, false) => UNIT_WORDS,
-        (false, false) => 0,
+        (true, false) if !IS_MODEL => UNIT_WORDS,
+        _ => 0,
     };
     (needed + spare).div_ceil(UNIT_WORDS).clamp(1, MOST_UNITS)
 }
