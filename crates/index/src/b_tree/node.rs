@@ -381,8 +381,8 @@ impl<'g, S: Spec> NodeRef<'g, S> {
         prefetch(line.wrapping_add(2));
     }
 
-    /// The same for one of many searches at a time: of a leaf of text only what shows in which
-    /// lines the search goes on, because all would be more than can be on their way at once.
+    /// The same for one of many searches at a time. Of a leaf of text it asks only for the first
+    /// lines, which say where the search goes on: all lines of all leaves would be too many at once.
     #[inline]
     pub(super) fn prefetch_front_below(self, level: u32) {
         if level == 1 && S::is_text() {
