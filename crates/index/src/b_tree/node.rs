@@ -382,7 +382,7 @@ impl<'g, S: Spec> NodeRef<'g, S> {
     }
 
     /// The same for one of many searches at a time. Of a leaf of text it asks only for the first
-    /// lines, which say where the search goes on: all lines of all leaves would be too many at once.
+    /// lines, which say where the search goes on: all lines of all leaves would be too many.
     #[inline]
     pub(super) fn prefetch_front_below(self, level: u32) {
         if level == 1 && S::is_text() {
