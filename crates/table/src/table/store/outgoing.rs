@@ -82,7 +82,7 @@ mod tests {
         let first = Bitstring::from_bytes(b"first");
         let others = Bitstring::from_bytes(b"others");
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let thread = scope.spawn(|| {
                 let_go_of(&first);
                 for waiting in 1..WAITING {
                     let_go_of(&others);
@@ -91,6 +91,8 @@ mod tests {
                 let_go_of(&others);
                 assert_eq!((first.references(), others.references()), (1, 1 + WAITING));
             });
+            // The scope alone would not wait for what the thread drops when it ends.
+            thread.join().expect("the thread ends well");
         });
         assert_eq!(others.references(), 1);
     }
