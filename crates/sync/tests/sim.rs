@@ -148,34 +148,73 @@ fn one_word_gives_each_line_transfer_once() {
 #[test]
 fn a_core_goes_on_with_a_line_until_the_request_for_it_has_come() {
     const STEPS: usize = 1000;
-    let run = Simulation::on(two_sockets()).seed(3).run(|| {
-        let (word, runs) = (
-            Arc::new(AtomicU64::new(0)),
-            Arc::new(Mutex::new(Vec::new())),
-        );
-        let kept = Arc::clone(&runs);
-        let add = move |_| {
-            // How many additions this thread did before the other one came.
-            let (mut lengths, mut next) = (vec![0], None);
-            for _ in 0..STEPS {
-                let value = word.fetch_add(1, Ordering::Relaxed);
-                if next != Some(value) {
-                    lengths.push(0);
+    // How many additions a thread does in a row before the other one comes, in the median.
+    let in_a_row = |machine| {
+        let run = Simulation::on(machine).seed(3).run(|| {
+            let (word, runs) = (
+                Arc::new(AtomicU64::new(0)),
+                Arc::new(Mutex::new(Vec::new())),
+            );
+            let kept = Arc::clone(&runs);
+            let add = move |_| {
+                let (mut lengths, mut next) = (vec![0], None);
+                for _ in 0..STEPS {
+                    let value = word.fetch_add(1, Ordering::Relaxed);
+                    if next != Some(value) {
+                        lengths.push(0);
+                    }
+                    *lengths.last_mut().expect("there is the first") += 1;
+                    next = Some(value + 1);
                 }
-                *lengths.last_mut().expect("there is the first") += 1;
-                next = Some(value + 1);
-            }
-            // The last one may be cut off, and before the first there was no other thread.
-            let whole = &lengths[2..lengths.len() - 1];
-            kept.lock().extend_from_slice(whole);
-        };
-        scoped(2, add, || {});
-        let mut runs = runs.lock();
-        runs.sort_unstable();
-        runs[runs.len() / 2]
-    });
+                // The last one may be cut off, and before the first there was no other thread.
+                let whole = &lengths[2..lengths.len() - 1];
+                kept.lock().extend_from_slice(whole);
+            };
+            scoped(2, add, || {});
+            let mut runs = runs.lock();
+            runs.sort_unstable();
+            runs[runs.len() / 2]
+        });
+        run.result
+    };
     // A transfer takes 45 ns, of which the request is under way for 30, and an addition 8.
-    assert!((3..=6).contains(&run.result), "{}", run.result);
+    let usual = in_a_row(two_sockets());
+    assert!((3..=6).contains(&usual), "{usual}");
+    let at_once = Machine {
+        stays: 0,
+        ..two_sockets()
+    };
+    assert_eq!(in_a_row(at_once), 1);
+}
+
+/// What two yields take, each of which has a price of 500 ns.
+fn two_yields(jitter: u64, seed: u64) -> [u64; 2] {
+    let machine = Machine {
+        jitter,
+        ..two_sockets()
+    };
+    let run = Simulation::on(machine).seed(seed).run(|| {
+        [(), ()].map(|()| {
+            let begun = tremula_sync::now();
+            thread::yield_now();
+            begun.elapsed_virtually()
+        })
+    });
+    run.result
+}
+
+#[test]
+fn calls_of_the_system_vary_as_far_as_the_machine_says() {
+    assert_eq!(two_yields(0, 1), [500, 500]);
+    let all: Vec<[u64; 2]> = (0..50).map(|seed| two_yields(20, seed)).collect();
+    let times = all.iter().flatten();
+    assert!(
+        times.clone().all(|time| (400..=600).contains(time)),
+        "{all:?}"
+    );
+    assert!(times.clone().any(|time| *time < 450) && times.clone().any(|time| *time > 550));
+    assert!(all.iter().any(|[first, second]| first != second));
+    assert_eq!(two_yields(20, 7), two_yields(20, 7));
 }
 
 /// A lock on which every waiting thread writes the one word.
@@ -489,6 +528,40 @@ fn lines_side_by_side_come_together_and_a_lost_line_comes_anew() {
     let (_, outcome) = rate(machine, 2, || AtomicU64::new(0), add);
     let lost: u64 = outcome.blame.iter().map(|blame| blame.transferring).sum();
     assert!(lost > 1000 * 45 * NANOSECOND, "{lost}");
+}
+
+#[test]
+fn what_the_larger_cache_has_no_place_for_comes_from_farther_away() {
+    let machine = Machine {
+        near_lines: 8,
+        far_lines: 64,
+        socket_lines: 1024,
+        ..two_sockets()
+    };
+    // What a load takes on the average, in nanoseconds, if all of the lines have been read before.
+    let again = |lines: usize| {
+        let run = Simulation::on(machine).run(|| {
+            let words: Vec<CachePadded<AtomicU64>> =
+                (0..lines).map(|_| CachePadded::default()).collect();
+            let read = || {
+                words
+                    .iter()
+                    .for_each(|word| _ = word.load(Ordering::Relaxed))
+            };
+            read();
+            let begun = tremula_sync::now();
+            read();
+            begun.elapsed_virtually()
+        });
+        run.result as f64 / lines as f64
+    };
+    // With the instructions, a line costs 2 ns in the nearest cache, 5 in the larger one, 21 in the
+    // socket's, and 91 in memory.
+    let took = [4, 32, 512, 16_384].map(again);
+    let expected = [2.0..=2.0, 2.5..=8.0, 15.0..=30.0, 80.0..=91.0];
+    for (took, expected) in took.iter().zip(&expected) {
+        assert!(expected.contains(took), "{took} is not in {expected:?}");
+    }
 }
 
 #[test]

@@ -15,10 +15,13 @@ impl Blamed {
         let off = 100.0 * self.off / (busy + self.off).max(1.0);
         let mut text = format!(
             "{what}: work {:.0} %, waiting for lines {:.0} %, their transfers {:.0} %; without a \
-             core for {off:.0} % of all time\n",
+             core for {off:.0} % of all time\n  {:.1} million accesses of lines, simulated at {:.1} \
+             million a second\n",
             per_cent(self.work),
             per_cent(self.waiting),
             per_cent(self.transfers),
+            self.accesses as f64 / 1e6,
+            self.accesses as f64 / 1e6 / self.seconds.max(f64::MIN_POSITIVE),
         );
         let span = span(&self.places);
         let lost: u64 = self.places.iter().map(Blame::time).sum();

@@ -97,21 +97,22 @@ fn groups(bytes: usize, lines: usize) -> f64 {
     each
 }
 
-/// Runs two threads, each pinned to its processor if there is a choice, that hand a word back and
-/// forth. Returns the nanoseconds of one way.
-fn hand_over(processors: [usize; 2], rounds: u64, wait: fn()) -> f64 {
+/// Keeps the calling thread on the processor of this number, if there is a choice.
+fn stay_on(processor: usize) {
     let allowed = topology::allowed().unwrap_or_default();
-    let place = move |number: usize| {
-        if let Some(cpu) = allowed.get(processors[number] % allowed.len().max(1)) {
-            // A processor that was lost meanwhile leaves the choice to the system.
-            let _ = topology::pin(*cpu);
-        }
-    };
-    let place = &place;
+    if let Some(cpu) = allowed.get(processor % allowed.len().max(1)) {
+        // A processor that was lost meanwhile leaves the choice to the system.
+        let _ = topology::pin(*cpu);
+    }
+}
+
+/// Runs two threads on these processors that hand a word back and forth. Returns the nanoseconds of
+/// one way.
+fn hand_over(processors: [usize; 2], rounds: u64, wait: fn()) -> f64 {
     let (word, over) = (&AtomicU64::new(0), &AtomicBool::new(false));
     thread::scope(|scope| {
         let answers = scope.spawn(move || {
-            place(1);
+            stay_on(processors[1]);
             let mut turn = 1;
             while !over.load(Ordering::Relaxed) {
                 if word.load(Ordering::Acquire) == turn {
@@ -123,7 +124,7 @@ fn hand_over(processors: [usize; 2], rounds: u64, wait: fn()) -> f64 {
             }
         });
         let asks = scope.spawn(move || {
-            place(0);
+            stay_on(processors[0]);
             let mut turn = 0;
             let least = least_of(|| {
                 let begun = Instant::now();
@@ -144,6 +145,80 @@ fn hand_over(processors: [usize; 2], rounds: u64, wait: fn()) -> f64 {
         drop(answers.join());
         least.unwrap_or(f64::INFINITY)
     })
+}
+
+/// Adds to a word again and again; counts how often it did so this many times in a row before
+/// another thread came, the last element for all longer rows.
+fn add_in_rows(word: &AtomicU64, steps: u64, rows: &mut [u64]) {
+    let mut row = 0;
+    let mut expected = None;
+    for _ in 0..steps {
+        let found = word.fetch_add(1, Ordering::Relaxed);
+        if expected.is_some_and(|expected| found != expected) {
+            rows[row.min(rows.len() - 1)] += 1;
+            row = 0;
+        }
+        row += 1;
+        expected = Some(found + 1);
+    }
+}
+
+/// For how many nanoseconds a core goes on with a line that another core has asked for: what the
+/// additions take that two threads do in a row to one word, in the median.
+fn stays() -> f64 {
+    const STEPS: u64 = 1 << 21;
+    const LONGEST: usize = 1 << 12;
+    let word = &AtomicU64::new(0);
+    let each = least(1 << 14, |steps| add_in_rows(word, steps, &mut [0; LONGEST]));
+    let begun = &AtomicUsize::new(0);
+    let both = thread::scope(|scope| {
+        let threads = [0, 1].map(|processor| {
+            scope.spawn(move || {
+                let mut rows = vec![0; LONGEST];
+                stay_on(processor);
+                begun.fetch_add(1, Ordering::Relaxed);
+                while begun.load(Ordering::Relaxed) < 2 {
+                    spin_loop();
+                }
+                add_in_rows(word, STEPS, &mut rows);
+                rows
+            })
+        });
+        // A thread that counts and compares does not panic.
+        threads.map(|thread| thread.join().unwrap_or_default())
+    });
+    let rows: Vec<u64> = (0..LONGEST)
+        .map(|row| both.iter().filter_map(|rows| rows.get(row)).sum())
+        .collect();
+    // The line goes at some time during the last addition of a row.
+    (middle(&rows) as f64 - 0.5) * each
+}
+
+/// The median of numbers of which each occurs so many times.
+fn middle(counts: &[u64]) -> usize {
+    let half = counts.iter().sum::<u64>().div_ceil(2);
+    let mut below = 0;
+    let place = counts.iter().position(|count| {
+        below += count;
+        below >= half.max(1)
+    });
+    place.unwrap_or(0)
+}
+
+/// How far a call of the system is from its median, in per cent of it: if all times between two
+/// were equally likely, four fifths of them would be as near to each other as these are.
+fn jitter(mut call: impl FnMut()) -> f64 {
+    const CALLS: usize = 1 << 13;
+    let mut times: Vec<u128> = (0..CALLS)
+        .map(|_| {
+            let begun = Instant::now();
+            call();
+            begun.elapsed().as_nanos()
+        })
+        .collect();
+    times.sort_unstable();
+    let at = |tenth: usize| times[CALLS * tenth / 10] as f64;
+    100.0 * (at(9) - at(1)) / (2.0 * 0.8) / at(5).max(1.0)
 }
 
 /// What waking a thread takes that sleeps, in nanoseconds: the call, and from its end until the
@@ -257,11 +332,15 @@ pub(crate) fn profile() -> String {
         .round()
         .clamp(1.0, 100.0);
 
+    let kept = (100.0 * stays() / over).round().clamp(0.0, 100.0);
+    let varies = jitter(thread::yield_now).round().clamp(0.0, 100.0);
+
     let mut text = format!(
         "# This machine, measured by `tremula-lab calibrate`.\nabout = \"{cores} processors of \
          the machine that measured itself\"\nsockets = 1\nclusters = 1\ncores = {cores}\nthreads = \
          1\nshared_speed = 100\n# Measured here: groups of eight lines in memory, against single lines.\n\
-         beside = {together}\n"
+         beside = {together}\n# Measured here: two threads that add to one word, and what one does in a row.\n\
+         stays = {kept}\n# Measured here: yields, from the tenth to the ninetieth of a hundred.\njitter = {varies}\n"
     );
     for (name, bytes) in ["near_lines", "far_lines", "socket_lines"]
         .iter()
@@ -337,5 +416,17 @@ mod tests {
     fn chasing_visits_every_line() {
         assert!(chase(1 << 12) > 0.0);
         assert!(least(10, |steps| assert_eq!(steps, 10)) >= 0.0);
+    }
+
+    #[test]
+    fn a_row_ends_when_another_thread_comes() {
+        let word = AtomicU64::new(0);
+        let mut rows = [0; 4];
+        add_in_rows(&word, 2, &mut rows);
+        assert_eq!(rows, [0; 4], "nobody came");
+        assert_eq!(middle(&rows), 0);
+        assert_eq!(middle(&[0, 3, 1, 3]), 2);
+        assert_eq!(middle(&[0, 4, 1, 3]), 1);
+        assert!(stays() > 0.0);
     }
 }

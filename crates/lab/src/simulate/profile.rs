@@ -59,6 +59,10 @@ pub struct Profile {
     pub shared_speed: u64,
     /// How many per cent of its price a line costs that is asked for right after one beside it.
     pub beside: u64,
+    /// For how many per cent of a transfer's time the cores that had the line still have it.
+    pub stays: u64,
+    /// By how many per cent at most a call of the system takes more or less than its price.
+    pub jitter: u64,
     /// The lines of a core's nearest cache.
     pub near_lines: usize,
     /// The lines of a core's larger cache.

@@ -3,6 +3,7 @@
 use super::{prices::SLICE, profile::Profile};
 use crate::LabError;
 use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
 use tremula_sync::sim::{Blame, Machine, Outcome, Prices, Simulation};
 
 thread_local! {
@@ -17,6 +18,9 @@ pub(crate) struct Blamed {
     pub(crate) waiting: f64,
     pub(crate) transfers: f64,
     pub(crate) off: f64,
+    /// How many accesses of lines were simulated, in this many real seconds.
+    pub(crate) accesses: u64,
+    pub(crate) seconds: f64,
     /// The places in the source, those that cost most first.
     pub(crate) places: Vec<Blame>,
 }
@@ -52,15 +56,16 @@ pub(crate) fn simulated<R>(seed: u64, measure: impl FnOnce() -> R) -> R {
     };
     let blames = BLAMES.with_borrow(Option::is_some);
     let simulation = Simulation::on(machine_of(profile)).seed(seed).blame(blames);
+    let begun = Instant::now();
     let outcome = simulation.run(measure);
     if blames {
-        let blamed = blamed(&outcome);
+        let blamed = blamed(&outcome, begun.elapsed());
         BLAMES.with_borrow_mut(|blames| blames.as_mut().map(|blames| blames.push(blamed)));
     }
     outcome.result
 }
 
-fn blamed<R>(outcome: &Outcome<R>) -> Blamed {
+fn blamed<R>(outcome: &Outcome<R>, took: Duration) -> Blamed {
     let sum = |part: fn(&tremula_sync::sim::Spent) -> u64| {
         // The first thread prepares the others' work, and then waits for them.
         let threads = outcome.threads.iter().skip(1);
@@ -71,6 +76,8 @@ fn blamed<R>(outcome: &Outcome<R>) -> Blamed {
         waiting: sum(|spent| spent.waiting),
         transfers: sum(|spent| spent.transfers),
         off: sum(|spent| spent.off),
+        accesses: outcome.accesses,
+        seconds: took.as_secs_f64(),
         places: outcome.blame.clone(),
     }
 }
@@ -87,6 +94,8 @@ fn machine_of(profile: &Profile) -> Machine {
         threads: profile.threads,
         shared_speed: profile.shared_speed,
         beside: profile.beside,
+        stays: profile.stays,
+        jitter: profile.jitter,
         near_lines: profile.near_lines,
         far_lines: profile.far_lines,
         socket_lines: profile.socket_lines,

@@ -5,6 +5,7 @@ use super::directory::Kind;
 use super::machine::Picoseconds;
 use super::once::OfTheRun;
 use super::state::{State, Woken};
+use corosensei::Yielder;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::panic::Location;
@@ -71,28 +72,36 @@ pub fn is_simulated() -> bool {
 /// Stops the current coroutine, which is in a queue of the state.
 pub(super) fn stop() {
     let yielder = with(|state| state.me().yielder).unwrap_or(ptr::null());
+    suspend(yielder);
+}
+
+fn suspend(yielder: *const Yielder<(), ()>) {
     INSIDE.set(false);
     // SAFETY: the thread set it when it began, and it is valid while the thread runs.
     unsafe { (*yielder).suspend(()) };
     INSIDE.set(true);
 }
 
-/// Lets all threads go first that are earlier.
-fn in_order() {
-    if with(State::gives_way) == Some(true) {
-        stop();
+/// Calls `f` with the state if a virtual thread is running, and then lets all threads go first that
+/// are earlier.
+fn in_order<R>(f: impl FnOnce(&mut State) -> R) -> Option<R> {
+    let (result, yielder) = with(|state| {
+        let result = f(state);
+        let yielder = state.gives_way().then(|| state.me().yielder);
+        (result, yielder)
+    })?;
+    if let Some(yielder) = yielder {
+        suspend(yielder);
     }
+    Some(result)
 }
 
 /// An access of the current thread. It returns when the line is there, in the order of time.
 pub(super) fn access(address: usize, kind: Kind, from: &'static Location<'static>) {
-    let accessed = with(|state| {
+    in_order(|state| {
         state.allocated(allocator::take_count());
         state.access(address, kind, from);
     });
-    if accessed.is_some() {
-        in_order();
-    }
 }
 
 /// The price of plain memory that is read, or written: it must be memory that a lock protects, or
@@ -115,11 +124,11 @@ pub fn touch<T: ?Sized>(value: *const T, bytes: usize, writes: bool) {
     let (begin, from) = (value.addr(), Location::caller());
     let last = (begin + bytes.max(1) - 1) / super::directory::LINE;
     let kind = if writes { Kind::Store } else { Kind::Load };
-    for line in begin / super::directory::LINE..=last {
-        let address = line * super::directory::LINE;
-        with(|state| state.access(address, kind, from));
-    }
-    in_order();
+    in_order(|state| {
+        for line in begin / super::directory::LINE..=last {
+            state.access(line * super::directory::LINE, kind, from);
+        }
+    });
 }
 
 /// Asks for the line of an address that the calling virtual thread will access soon, or write: an
@@ -142,15 +151,11 @@ pub fn touch<T: ?Sized>(value: *const T, bytes: usize, writes: bool) {
 /// assert_eq!(run.elapsed, 9_000);
 /// ```
 pub fn prefetch<T>(address: *const T, writes: bool) {
-    if INSIDE.get() && with(|state| state.prefetch(address.addr(), writes)).is_some() {
-        in_order();
-    }
+    in_order(|state| state.prefetch(address.addr(), writes));
 }
 
 pub(super) fn fence() {
-    if with(State::fence).is_some() {
-        in_order();
-    }
+    in_order(State::fence);
 }
 
 /// Private work of the calling virtual thread that took this many nanoseconds: instructions, and
@@ -163,9 +168,7 @@ pub(super) fn fence() {
 /// assert_eq!(run.elapsed, 30_000);
 /// ```
 pub fn work(nanoseconds: u64) {
-    if with(|state| state.work(nanoseconds * 1000)).is_some() {
-        in_order();
-    }
+    in_order(|state| state.work(nanoseconds * 1000));
 }
 
 /// The processor's pause in a loop that spins.
@@ -178,16 +181,14 @@ pub fn work(nanoseconds: u64) {
 /// assert_eq!(Simulation::on(machine).run(spin_loop).elapsed, 40_000);
 /// ```
 pub fn spin_loop() {
-    if with(|state| state.work(state.machine.prices.pause)).is_some() {
-        in_order();
-    } else {
+    if in_order(|state| state.work(state.machine.prices.pause)).is_none() {
         std::hint::spin_loop();
     }
 }
 
 pub(super) fn yield_now() {
     let left = with(|state| {
-        state.work(state.machine.prices.yield_now);
+        state.call(state.machine.prices.yield_now);
         let left = state.others_wait_for_core();
         if left {
             state.leave_core();
@@ -197,7 +198,7 @@ pub(super) fn yield_now() {
     match left {
         None => std::thread::yield_now(),
         Some(true) => stop(),
-        Some(false) => in_order(),
+        Some(false) => drop(in_order(|_| ())),
     }
 }
 
@@ -214,7 +215,7 @@ pub(super) fn sleep_at(address: usize, writes: bool, is_right: impl FnOnce() -> 
     match sleeps {
         None => std::thread::yield_now(),
         Some(true) => stop(),
-        Some(false) => in_order(),
+        Some(false) => drop(in_order(|_| ())),
     }
     with(State::take_handed) == Some(true)
 }

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! A request has three ways to go, and only at the end of the second one the cores that had the
-//! line lose it. Until then they read it, and the one that had changed it changes it again, as
+//! line lose it: after two thirds of the time, or what [`stays`](super::Machine::stays) says, which
+//! can be measured. Until then they read it, and the one that had changed it changes it again, as
 //! often as they like. So an exchange fails if another core has read the line meanwhile, and a core
 //! that works on a line does several steps before it is gone. Only the latest request is
 //! remembered: if several cores wait for a line, those that had it before the last of them have
@@ -87,11 +88,24 @@ pub(super) struct Charge {
 }
 
 const NOBODY: u16 = u16::MAX;
-const WORDS: usize = MOST_CORES / 64;
 
+/// Some of the cores, a bit for each.
+type Cores = u128;
+
+const fn bit(core: usize) -> Cores {
+    1 << core
+}
+
+/// All that is known of a line, in one line of the machine that simulates.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Line {
-    sharers: [u64; WORDS],
+    /// The cores that have the line as it is, or have it until `leaves`.
+    sharers: Cores,
+    /// The cores whose larger cache has a place for the line.
+    far: Cores,
+    /// The sockets whose cache has it.
+    sockets: u64,
     busy: Picoseconds,
     /// Until when the cores that had the line before the latest request have it; 0 if that is over.
     leaves: Picoseconds,
@@ -102,9 +116,19 @@ struct Line {
     home: u16,
 }
 
+const _: () = assert!(size_of::<Line>() == 64 && MOST_CORES == Cores::BITS as usize);
+
 impl Line {
     const fn has(&self, core: usize) -> bool {
-        self.sharers[core / 64] >> (core % 64) & 1 == 1
+        self.sharers & bit(core) != 0
+    }
+
+    const fn in_far_cache(&self, core: usize) -> bool {
+        self.far & bit(core) != 0
+    }
+
+    const fn in_socket_cache(&self, socket: usize) -> bool {
+        self.sockets >> socket & 1 == 1
     }
 
     /// Whether the core, which has lost the line to another, still has it at this time as it needs
@@ -116,27 +140,26 @@ impl Line {
     /// The cores that had the line before have lost it.
     const fn settle(&mut self) {
         if self.leaves > 0 && self.owner != NOBODY {
-            self.sharers = [0; WORDS];
-            self.sharers[self.owner as usize / 64] = 1 << (self.owner % 64);
+            self.sharers = bit(self.owner as usize);
         }
         self.leaves = 0;
         self.left = NOBODY;
     }
 
-    fn others(&self, core: usize) -> impl Iterator<Item = usize> + '_ {
-        let words = self.sharers.iter().enumerate();
-        words.flat_map(move |(index, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                (left != 0).then(|| {
-                    let bit = left.trailing_zeros() as usize;
-                    left &= left - 1;
-                    index * 64 + bit
-                })
-            })
-            .filter(move |other| *other != core)
-        })
+    const fn others(&self, core: usize) -> Cores {
+        self.sharers & !bit(core)
     }
+}
+
+/// The cores of a set.
+fn each(mut cores: Cores) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (cores != 0).then(|| {
+            let core = cores.trailing_zeros() as usize;
+            cores &= cores - 1;
+            core
+        })
+    })
 }
 
 /// The lines that a cache has, in sets of a few, of which a new line replaces one at random.
@@ -181,13 +204,10 @@ impl Tags {
         }
     }
 
-    /// Takes the line in, and returns the line that had to go.
+    /// Takes in a line that the cache does not have, and returns the line that had to go.
     fn insert(&mut self, line: u32, random: &mut Random) -> Option<u32> {
         let ways = self.ways;
         let set = self.set(line);
-        if set.contains(&line) {
-            return None;
-        }
         let place = set.iter().position(|other| *other == NO_LINE);
         let place = place.unwrap_or_else(|| random.below(ways as u64) as usize);
         let gone = std::mem::replace(&mut set[place], line);
@@ -220,10 +240,52 @@ pub(super) type ByAddress<T> = HashMap<usize, T, BuildHasherDefault<AddressHashe
 /// The bytes of a line.
 pub(super) const LINE: usize = 64;
 
+/// The numbers of lines, in the order of their first touch.
+///
+/// What a run allocates lies close together, so the numbers lie in arrays by address.
+#[derive(Default)]
+struct Numbers {
+    /// Where the array of each stretch of addresses is.
+    places: ByAddress<usize>,
+    /// For each line of a stretch its number and one, or zero.
+    stretches: Vec<Box<[u32]>>,
+    /// The stretch that was asked for last, and where its array is.
+    last: (usize, usize),
+    count: u32,
+}
+
+impl Numbers {
+    /// The lines of a stretch: 64 MiB.
+    const STRETCH: usize = 1 << 20;
+
+    /// The line's number, and whether this is the first time that anyone touches it.
+    fn of(&mut self, line: usize) -> (u32, bool) {
+        let stretch = line / Self::STRETCH;
+        if stretch != self.last.0 || self.stretches.is_empty() {
+            self.last = (stretch, self.place_of(stretch));
+        }
+        let number = &mut self.stretches[self.last.1][line % Self::STRETCH];
+        let is_new = *number == 0;
+        if is_new {
+            self.count += 1;
+            *number = self.count;
+        }
+        (*number - 1, is_new)
+    }
+
+    #[cold]
+    fn place_of(&mut self, stretch: usize) -> usize {
+        *self.places.entry(stretch).or_insert_with(|| {
+            // Zeroes, so that the system gives only the pages that are used.
+            self.stretches.push(vec![0; Self::STRETCH].into());
+            self.stretches.len() - 1
+        })
+    }
+}
+
 pub(super) struct Directory {
     machine: Machine,
-    /// The lines' numbers, in the order of their first touch.
-    numbers: ByAddress<u32>,
+    numbers: Numbers,
     lines: Vec<Line>,
     near: Vec<Tags>,
     far: Vec<Tags>,
@@ -235,7 +297,7 @@ impl Directory {
         let caches = |count, lines| (0..count).map(|_| Tags::new(lines)).collect();
         Self {
             machine: *machine,
-            numbers: ByAddress::default(),
+            numbers: Numbers::default(),
             lines: Vec::new(),
             near: caches(machine.all_cores(), machine.near_lines),
             far: caches(machine.all_cores(), machine.far_lines),
@@ -245,12 +307,12 @@ impl Directory {
 
     /// The line's number, and whether this is the first time that anyone touches it.
     fn number_of(&mut self, address: usize, core: usize) -> (u32, bool) {
-        let next = self.lines.len() as u32;
-        let number = *self.numbers.entry(address / LINE).or_insert(next);
-        let is_new = number == next;
+        let (number, is_new) = self.numbers.of(address / LINE);
         if is_new {
             self.lines.push(Line {
-                sharers: [0; WORDS],
+                sharers: 0,
+                far: 0,
+                sockets: 0,
                 busy: 0,
                 leaves: 0,
                 owner: NOBODY,
@@ -288,7 +350,7 @@ impl Directory {
             charge.own += prices.read_modify_write;
         }
         let is_mine = line.has(core);
-        let is_alone = is_mine && line.others(core).next().is_none();
+        let is_alone = is_mine && line.others(core) == 0;
         if still || is_mine && (!writes || is_alone) {
             let price = if self.near[core].has(number) {
                 prices.near_cache
@@ -307,7 +369,7 @@ impl Directory {
             // The system, or the allocator, has just written it.
             (prices.far_cache, prices.far_cache)
         } else {
-            let price = self.price(&line, number, core, writes);
+            let price = self.price(&line, core, writes);
             (price, self.price_alone(&line, number, core))
         };
         let exposed = |price| match after {
@@ -319,18 +381,22 @@ impl Directory {
         charge.transfer = exposed(price.max(alone)) - charge.fetching;
         let arrived = now + charge.waiting + charge.fetching + charge.transfer;
         if writes {
-            self.sockets
-                .iter_mut()
-                .for_each(|cache| cache.remove(number));
+            for socket in each(line.sockets.into()) {
+                self.sockets[socket].remove(number);
+            }
         }
         let line = &mut self.lines[number as usize];
+        if writes {
+            line.sockets = 0;
+        }
         if writes || line.owner != NOBODY {
             line.left = line.owner;
             line.owner = if writes { core as u16 } else { NOBODY };
             line.busy = arrived;
-            line.leaves = now + charge.waiting + (charge.fetching + charge.transfer) * 2 / 3;
+            let way = charge.fetching + charge.transfer;
+            line.leaves = now + charge.waiting + way * self.machine.stays / 100;
         }
-        line.sharers[core / 64] |= 1 << (core % 64);
+        line.sharers |= bit(core);
         self.keep(core, number, random);
         charge
     }
@@ -346,17 +412,17 @@ impl Directory {
 
     /// What it takes until the core has the line, and until all others have given it up if it
     /// writes.
-    fn price(&mut self, line: &Line, number: u32, core: usize, writes: bool) -> Picoseconds {
-        let machine = self.machine;
+    fn price(&self, line: &Line, core: usize, writes: bool) -> Picoseconds {
+        let machine = &self.machine;
         let prices = &machine.prices;
         if line.owner != NOBODY {
             let distance = machine.distance(core, usize::from(line.owner));
             return prices.changed.at(distance);
         }
-        let in_socket_cache = self.sockets[machine.socket_of(core)].has(number);
+        let in_socket_cache = line.in_socket_cache(machine.socket_of(core));
         let mut nearest: Option<Distance> = None;
         let mut farthest: Option<Distance> = None;
-        for other in line.others(core) {
+        for other in each(line.others(core)) {
             let distance = machine.distance(core, other);
             nearest = Some(nearest.map_or(distance, |nearest| nearest.min(distance)));
             farthest = farthest.max(Some(distance));
@@ -376,9 +442,9 @@ impl Directory {
         let socket = self.machine.socket_of(core);
         if self.near[core].has(number) {
             prices.near_cache
-        } else if self.far[core].has(number) {
+        } else if line.in_far_cache(core) {
             prices.far_cache
-        } else if line.others(core).next().is_some() || self.sockets[socket].has(number) {
+        } else if line.others(core) != 0 || line.in_socket_cache(socket) {
             // What others have in their caches, this core would have had, and had no place for.
             prices.socket_cache
         } else {
@@ -396,16 +462,31 @@ impl Directory {
 
     /// Puts the line into the core's caches; a line that the larger one has no place for is gone.
     fn keep(&mut self, core: usize, number: u32, random: &mut Random) {
-        self.near[core].insert(number, random);
+        if !self.near[core].has(number) {
+            self.near[core].insert(number, random);
+        }
+        let line = &mut self.lines[number as usize];
+        if line.in_far_cache(core) {
+            return;
+        }
+        line.far |= bit(core);
         let Some(gone) = self.far[core].insert(number, random) else {
             return;
         };
-        self.sockets[self.machine.socket_of(core)].insert(gone, random);
         let line = &mut self.lines[gone as usize];
         line.settle();
-        line.sharers[core / 64] &= !(1 << (core % 64));
+        line.far &= !bit(core);
+        line.sharers &= !bit(core);
         if usize::from(line.owner) == core {
             line.owner = NOBODY;
+        }
+        let socket = self.machine.socket_of(core);
+        if line.in_socket_cache(socket) {
+            return;
+        }
+        line.sockets |= 1 << socket;
+        if let Some(gone) = self.sockets[socket].insert(gone, random) {
+            self.lines[gone as usize].sockets &= !(1 << socket);
         }
     }
 }

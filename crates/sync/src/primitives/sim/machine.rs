@@ -167,6 +167,11 @@ pub struct Machine {
     /// How many per cent of its price a line costs that is asked for right after one beside it: the
     /// core does not wait for the first before it asks for the second.
     pub beside: u64,
+    /// For how many per cent of a transfer's time the cores that had the line still have it.
+    pub stays: u64,
+    /// By how many per cent at most a call of the system takes more or less than its price: a
+    /// yield, a sleep, a wake-up, a change of threads.
+    pub jitter: u64,
     /// The lines of a core's nearest cache.
     pub near_lines: usize,
     /// The lines of a core's larger cache.
@@ -186,7 +191,10 @@ pub struct Machine {
 ///
 /// assert!(Machine::free_of_charge(MOST_CORES).check().is_ok());
 /// ```
-pub const MOST_CORES: usize = 256;
+pub const MOST_CORES: usize = 128;
+
+/// The most sockets, for the same reason.
+const MOST_SOCKETS: usize = 64;
 
 impl Machine {
     /// A machine with one socket of these cores, on which nothing costs anything.
@@ -208,6 +216,8 @@ impl Machine {
             threads: 1,
             shared_speed: 100,
             beside: 100,
+            stays: 67,
+            jitter: 0,
             near_lines: 512,
             far_lines: 16_384,
             socket_lines: 262_144,
@@ -285,10 +295,21 @@ impl Machine {
         if cores > MOST_CORES {
             return Err(format!("{cores} cores are more than {MOST_CORES}"));
         }
-        for (name, value) in [("shared_speed", self.shared_speed), ("beside", self.beside)] {
-            if value == 0 || value > 100 {
+        if self.sockets > MOST_SOCKETS {
+            return Err(format!(
+                "{} sockets are more than {MOST_SOCKETS}",
+                self.sockets
+            ));
+        }
+        for (name, value, least) in [
+            ("shared_speed", self.shared_speed, 1),
+            ("beside", self.beside, 1),
+            ("stays", self.stays, 0),
+            ("jitter", self.jitter, 0),
+        ] {
+            if !(least..=100).contains(&value) {
                 return Err(format!(
-                    "{name} is {value}; it must be from 1 to 100 per cent"
+                    "{name} is {value}; it must be from {least} to 100 per cent"
                 ));
             }
         }

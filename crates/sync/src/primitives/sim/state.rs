@@ -24,12 +24,15 @@ pub(super) type Id = usize;
 
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
+enum Event {
     /// The thread goes on.
     Run(Id),
     /// The thread's sleep ends, if it is still the sleep with this number.
-    Timer(Id, u64),
+    Timer(Id, u32),
 }
+
+/// When something happens, a random number that breaks ties, and what it is.
+type Entry = Reverse<(Picoseconds, u64, Event)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -56,7 +59,7 @@ pub(super) struct Thread {
     pub(super) token: bool,
     /// Whether the thread is blocked until it is unparked, and not in a lock or a join.
     pub(super) parked: bool,
-    sleeps: u64,
+    sleeps: u32,
     /// Whether the lock for which the thread slept was handed over to it.
     handed: bool,
     /// Threads that wait for its end.
@@ -109,7 +112,9 @@ pub(super) struct State {
     directory: Directory,
     pub(super) threads: Vec<Thread>,
     places: Vec<Place>,
-    events: BinaryHeap<Reverse<(Picoseconds, u64, Event)>>,
+    events: BinaryHeap<Entry>,
+    /// The thread that the current one gives way to, if that is known.
+    following: Option<Id>,
     pub(super) current: Id,
     random: Random,
     /// The threads that sleep at an address, each with whether it wants to write.
@@ -149,6 +154,7 @@ impl State {
             threads: Vec::new(),
             places: (0..=of_first).map(place).collect(),
             events: BinaryHeap::new(),
+            following: None,
             current: 0,
             random: Random::new(seed),
             sleepers: ByAddress::default(),
@@ -218,6 +224,10 @@ impl State {
 
     /// What happens next. Timers are handled here, so it is always a thread that goes on.
     pub(super) fn next(&mut self) -> Option<Id> {
+        if let Some(id) = self.following.take() {
+            self.current = id;
+            return Some(id);
+        }
         loop {
             let Reverse((at, _, event)) = self.events.pop()?;
             match event {
@@ -244,12 +254,24 @@ impl State {
             self.leave_core();
             return true;
         }
-        let earliest = self.events.peek();
-        if earliest.is_some_and(|Reverse((at, ..))| *at < clock) {
-            self.push(clock, Event::Run(id));
-            return true;
+        let Some(&Reverse((at, _, event))) = self.events.peek() else {
+            return false;
+        };
+        if at >= clock {
+            return false;
         }
-        false
+        match event {
+            Event::Timer(..) => self.push(clock, Event::Run(id)),
+            Event::Run(following) => {
+                // This thread takes the other's place: one step in the queue, not two.
+                let tie = self.random.next();
+                if let Some(mut first) = self.events.peek_mut() {
+                    *first = Reverse((clock, tie, Event::Run(id)));
+                }
+                self.following = Some(following);
+            }
+        }
+        true
     }
 
     /// The current thread lets the other threads of its place run.
@@ -281,14 +303,19 @@ impl State {
         let Some(id) = place.ready.pop_front() else {
             return;
         };
+        let changes = place.last.is_some_and(|last| last != id);
+        let free_at = place.free_at;
+        let switch = if changes {
+            self.varied(self.machine.prices.switch)
+        } else {
+            0
+        };
         let thread = &mut self.threads[id];
-        let mut begin = thread.clock.max(place.free_at);
-        if place.last.is_some_and(|last| last != id) {
-            begin += self.machine.prices.switch;
-        }
+        let begin = thread.clock.max(free_at) + switch;
         thread.spent.off += begin - thread.clock;
         thread.clock = begin;
         thread.standing = Standing::HasCore;
+        let place = &mut self.places[number];
         place.holder = Some(id);
         place.last = Some(id);
         place.since = begin;
@@ -312,6 +339,20 @@ impl State {
         let me = self.me();
         me.clock += time;
         me.spent.work += time;
+    }
+
+    /// The current thread calls the system.
+    pub(super) fn call(&mut self, price: Picoseconds) {
+        let time = self.varied(price);
+        self.work(time);
+    }
+
+    /// What a call of the system takes this time.
+    pub(super) fn varied(&mut self, price: Picoseconds) -> Picoseconds {
+        match price * self.machine.jitter / 100 {
+            0 => price,
+            most => price - most + self.random.below(2 * most + 1),
+        }
     }
 
     /// The current thread has allocated or freed this often since its last access.
@@ -468,8 +509,8 @@ impl State {
         if self.threads[id].standing != Standing::Blocked {
             return false;
         }
-        self.work(self.machine.prices.wake);
-        let at = self.me().clock + self.machine.prices.wake_delay;
+        self.call(self.machine.prices.wake);
+        let at = self.me().clock + self.varied(self.machine.prices.wake_delay);
         // A timer of the same sleep must not wake the thread again.
         self.threads[id].sleeps += 1;
         self.make_ready(id, at);
@@ -480,7 +521,7 @@ impl State {
     pub(super) fn sleep_at(&mut self, address: usize, writes: bool) {
         let sleeper = (self.current, writes);
         self.sleepers.entry(address).or_default().push_back(sleeper);
-        self.work(self.machine.prices.sleep);
+        self.call(self.machine.prices.sleep);
         self.block(None);
     }
 

@@ -132,7 +132,7 @@ fn wait(time: Option<Duration>) {
         if std::mem::take(&mut state.me().token) {
             return false;
         }
-        state.work(state.machine.prices.sleep);
+        state.call(state.machine.prices.sleep);
         let deadline = time.map(|time| state.me().clock + picoseconds(time));
         state.me().parked = true;
         state.block(deadline);
@@ -233,8 +233,8 @@ fn spawn_virtual<R>(
     packet: Arc<Packet<R>>,
 ) -> JoinHandle<R> {
     let start = running::with(|state| {
-        state.work(state.machine.prices.wake);
-        state.me().clock + state.machine.prices.wake_delay
+        state.call(state.machine.prices.wake);
+        state.me().clock + state.varied(state.machine.prices.wake_delay)
     });
     let start = start.expect("the caller is a virtual thread");
     add_virtual(name, start, body, packet)
@@ -340,8 +340,8 @@ pub fn scoped<R: Send>(
     let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let (work, places) = (&work, &results);
     let start = running::with(|state| {
-        state.work(state.machine.prices.wake);
-        state.me().clock + state.machine.prices.wake_delay
+        state.call(state.machine.prices.wake);
+        state.me().clock + state.varied(state.machine.prices.wake_delay)
     });
     let start = start.expect("the caller is a virtual thread");
     let handles: Vec<JoinHandle<()>> = (0..count)
