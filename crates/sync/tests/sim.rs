@@ -148,7 +148,8 @@ fn one_word_gives_each_line_transfer_once() {
 #[test]
 fn a_core_goes_on_with_a_line_until_the_request_for_it_has_come() {
     const STEPS: usize = 1000;
-    // How many additions a thread does in a row before the other one comes, in the median.
+    // How many additions a thread does in a row before the other one comes, in the median, and how
+    // long all take.
     let in_a_row = |machine| {
         let run = Simulation::on(machine).seed(3).run(|| {
             let (word, runs) = (
@@ -175,16 +176,25 @@ fn a_core_goes_on_with_a_line_until_the_request_for_it_has_come() {
             runs.sort_unstable();
             runs[runs.len() / 2]
         });
-        run.result
+        (run.result, run.elapsed)
     };
     // A transfer takes 45 ns, of which the request is under way for 30, and an addition 8.
-    let usual = in_a_row(two_sockets());
+    let (usual, took) = in_a_row(two_sockets());
     assert!((3..=6).contains(&usual), "{usual}");
     let at_once = Machine {
         stays: 0,
         ..two_sockets()
     };
-    assert_eq!(in_a_row(at_once), 1);
+    assert_eq!(in_a_row(at_once).0, 1);
+    // Both always wait for it, so all transfers take twice as long.
+    let queued = Machine {
+        queued: 200,
+        ..two_sockets()
+    };
+    let (in_a_row, took_queued) = in_a_row(queued);
+    assert!((3..=6).contains(&in_a_row), "{in_a_row}");
+    let times = took_queued as f64 / took as f64;
+    assert!((1.7..=2.1).contains(&times), "{times}");
 }
 
 /// What two yields take, each of which has a price of 500 ns.

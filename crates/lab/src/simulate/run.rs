@@ -95,6 +95,7 @@ fn machine_of(profile: &Profile) -> Machine {
         shared_speed: profile.shared_speed,
         beside: profile.beside,
         stays: profile.stays,
+        queued: profile.queued,
         jitter: profile.jitter,
         near_lines: profile.near_lines,
         far_lines: profile.far_lines,

@@ -379,6 +379,11 @@ impl Directory {
         };
         charge.fetching = exposed(alone);
         charge.transfer = exposed(price.max(alone)) - charge.fetching;
+        let stays = (charge.fetching + charge.transfer) * self.machine.stays / 100;
+        let left_until = now + charge.waiting + stays;
+        if charge.waiting > 0 {
+            charge.transfer = charge.transfer * self.machine.queued / 100;
+        }
         let arrived = now + charge.waiting + charge.fetching + charge.transfer;
         if writes {
             for socket in each(line.sockets.into()) {
@@ -393,8 +398,7 @@ impl Directory {
             line.left = line.owner;
             line.owner = if writes { core as u16 } else { NOBODY };
             line.busy = arrived;
-            let way = charge.fetching + charge.transfer;
-            line.leaves = now + charge.waiting + way * self.machine.stays / 100;
+            line.leaves = left_until;
         }
         line.sharers |= bit(core);
         self.keep(core, number, random);

@@ -169,6 +169,9 @@ pub struct Machine {
     pub beside: u64,
     /// For how many per cent of a transfer's time the cores that had the line still have it.
     pub stays: u64,
+    /// How many per cent of its price a transfer takes that was asked for while the line was on its
+    /// way to another core: the next one begins when the directory knows that the last has ended.
+    pub queued: u64,
     /// By how many per cent at most a call of the system takes more or less than its price: a
     /// yield, a sleep, a wake-up, a change of threads.
     pub jitter: u64,
@@ -217,6 +220,7 @@ impl Machine {
             shared_speed: 100,
             beside: 100,
             stays: 67,
+            queued: 100,
             jitter: 0,
             near_lines: 512,
             far_lines: 16_384,
@@ -312,6 +316,12 @@ impl Machine {
                     "{name} is {value}; it must be from {least} to 100 per cent"
                 ));
             }
+        }
+        if !(100..=1000).contains(&self.queued) {
+            return Err(format!(
+                "queued is {}; it must be from 100 to 1000 per cent",
+                self.queued
+            ));
         }
         if self.slice == 0 {
             return Err("slice is 0; it must be longer".to_owned());
