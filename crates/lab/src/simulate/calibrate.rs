@@ -48,29 +48,81 @@ fn least_of(mut once: impl FnMut() -> f64) -> f64 {
 /// Nanoseconds of a load whose address the load before gave, in memory of this size, in no order
 /// that a processor could foresee.
 fn chase(bytes: usize) -> f64 {
-    const WORDS: usize = LINE / size_of::<usize>();
-    let lines = (bytes / LINE).max(2);
+    let next = ring((bytes / LINE).max(2));
+    let lines = next.len() / WORDS;
+    // The first round warms the caches.
+    let mut at = follow(&next, 0, lines);
+    least((lines as u64).min(1 << 14), |steps| {
+        at = follow(&next, at, steps as usize);
+    })
+}
+
+/// The words of a line.
+const WORDS: usize = LINE / size_of::<AtomicUsize>();
+
+/// Lines of which each has, in its first word, the place of another, so that all are one ring.
+fn ring(lines: usize) -> Vec<AtomicUsize> {
     let mut order: Vec<usize> = (0..lines).collect();
     order.shuffle(&mut generator(0, Purpose::Turns, 0, lines));
-    let mut next = vec![0; lines * WORDS];
+    let mut next = Vec::new();
+    next.resize_with(lines * WORDS, AtomicUsize::default);
     for (place, line) in order.iter().enumerate() {
-        next[line * WORDS] = order[(place + 1) % lines] * WORDS;
+        let follower = order[(place + 1) % lines] * WORDS;
+        next[line * WORDS].store(follower, Ordering::Relaxed);
     }
-    let mut at = 0;
-    // The first round warms the caches.
-    (0..lines).for_each(|_| at = next[black_box(at)]);
-    least((lines as u64).min(1 << 14), |steps| {
-        for _ in 0..steps {
-            at = next[black_box(at)];
+    next
+}
+
+/// Goes from place to place, and returns where that ends.
+fn follow(next: &[AtomicUsize], mut at: usize, steps: usize) -> usize {
+    for _ in 0..steps {
+        at = next[black_box(at)].load(Ordering::Relaxed);
+    }
+    black_box(at)
+}
+
+/// Nanoseconds of a load of a line that the other processor has changed, whose address the load
+/// before gave.
+fn chase_changed() -> f64 {
+    const LINES: usize = 2048;
+    const ROUNDS: usize = 50;
+    let (next, turn) = (&ring(LINES), &AtomicUsize::new(0));
+    let wait_for = |number: usize| {
+        while turn.load(Ordering::Acquire) != number {
+            spin_loop();
         }
-        black_box(at);
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            stay_on(1);
+            for round in 0..ROUNDS {
+                wait_for(2 * round);
+                for line in next.chunks_exact(WORDS) {
+                    line[1].fetch_add(1, Ordering::Relaxed);
+                }
+                turn.store(2 * round + 1, Ordering::Release);
+            }
+        });
+        let reads = scope.spawn(|| {
+            stay_on(0);
+            let mut least = f64::INFINITY;
+            for round in 0..ROUNDS {
+                wait_for(2 * round + 1);
+                let begun = Instant::now();
+                follow(next, 0, LINES);
+                least = least.min(begun.elapsed().as_nanos() as f64 / LINES as f64);
+                turn.store(2 * round + 2, Ordering::Release);
+            }
+            least
+        });
+        // A thread that reads and compares does not panic.
+        reads.join().unwrap_or(f64::INFINITY)
     })
 }
 
 /// Nanoseconds of the loads of a group of lines that lie together, of which only the first gives
 /// the address of the next group, in memory of this size.
 fn groups(bytes: usize, lines: usize) -> f64 {
-    const WORDS: usize = LINE / size_of::<usize>();
     /// Groups begin at multiples of this.
     const APART: usize = 16 * WORDS;
     let count = (bytes / size_of::<usize>() / APART).max(2);
@@ -359,10 +411,12 @@ pub(crate) fn profile() -> String {
     let FoughtOver { stays, turn } = fought_over();
     let stays = (100.0 * stays / over).round().clamp(0.0, 100.0);
     let queued = (100.0 * turn / over).round().clamp(100.0, 1000.0);
+    let changed = chase_changed();
     let varies = jitter(thread::yield_now).round().clamp(0.0, 100.0);
 
     let mut text = format!(
-        "# This machine, measured by `tremula-lab calibrate`.\nabout = \"{cores} processors of \
+        "# This machine, measured by `tremula-lab calibrate`.\n# A load that depends on the one \
+         before, of a line that the other processor has changed, takes {changed:.1} ns.\nabout = \"{cores} processors of \
          the machine that measured itself\"\nsockets = 1\nclusters = 1\ncores = {cores}\nthreads = \
          1\nshared_speed = 100\n# Measured here: groups of eight lines in memory, against single lines.\n\
          beside = {together}\n# Measured here: two threads that add to one word, and what one does in a row.\n\
@@ -442,6 +496,13 @@ mod tests {
     #[test]
     fn chasing_visits_every_line() {
         assert!(chase(1 << 12) > 0.0);
+        let next = ring(7);
+        let places: Vec<usize> = (0..7).map(|steps| follow(&next, 0, steps)).collect();
+        assert_eq!(follow(&next, 0, 7), 0);
+        assert!(
+            (0..7).all(|line| places.contains(&(line * WORDS))),
+            "{places:?}"
+        );
         assert!(least(10, |steps| assert_eq!(steps, 10)) >= 0.0);
     }
 

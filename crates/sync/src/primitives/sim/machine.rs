@@ -317,9 +317,9 @@ impl Machine {
                 ));
             }
         }
-        if !(100..=1000).contains(&self.queued) {
+        if !(10..=1000).contains(&self.queued) {
             return Err(format!(
-                "queued is {}; it must be from 100 to 1000 per cent",
+                "queued is {}; it must be from 10 to 1000 per cent",
                 self.queued
             ));
         }

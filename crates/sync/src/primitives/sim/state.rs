@@ -423,7 +423,9 @@ impl State {
         let own = self.slowed(charge.own);
         self.note(from, now, &charge);
         if kind == Kind::Store && waiting + transfer + fetching > 0 {
-            let arrives = now.max(stores) + waiting + transfer + fetching;
+            // The core asks for the lines of all stores that are on their way at the same time, and
+            // writes them one after the other.
+            let arrives = stores.max(now + waiting + transfer + fetching);
             let ahead = arrives.saturating_sub(now + own).saturating_sub(lag);
             drained += ahead;
             (waiting, transfer, fetching) = (0, 0, 0);
