@@ -61,7 +61,7 @@ pub struct Profile {
     pub beside: u64,
     /// For how many per cent of a transfer's time the cores that had the line still have it.
     pub stays: u64,
-    /// How many per cent of its price a transfer takes of a line that was on its way to another core.
+    /// How many per cent of its price a transfer takes of a line that is on its way elsewhere.
     pub queued: u64,
     /// By how many per cent at most a call of the system takes more or less than its price.
     pub jitter: u64,
