@@ -448,6 +448,42 @@ fn a_run_gives_all_its_memory_back() {
     drop(guard);
 }
 
+/// As in std, a thread's own value that needs no drop is there while others are dropped. What these
+/// add is dropped, too.
+#[test]
+fn what_a_thread_drops_at_its_end_finds_the_values_that_need_no_drop() {
+    struct Counts(Arc<AtomicU64>);
+
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            let drops = DROPS.with(Cell::get) + 1;
+            DROPS.with(|count| count.set(drops));
+            self.0.fetch_add(drops, Ordering::Relaxed);
+            if drops == 1 {
+                SECOND.with(|second| second.set(Some(Counts(Arc::clone(&self.0)))));
+            }
+        }
+    }
+
+    tremula_sync::thread_local! {
+        static DROPS: Cell<u64> = const { Cell::new(0) };
+        static FIRST: Cell<Option<Counts>> = const { Cell::new(None) };
+        static SECOND: Cell<Option<Counts>> = const { Cell::new(None) };
+    }
+
+    let run = Simulation::on(two_sockets()).run(|| {
+        let sum = Arc::new(AtomicU64::new(0));
+        let counts = Counts(Arc::clone(&sum));
+        let thread = thread::spawn(move || {
+            FIRST.with(|first| first.set(Some(counts)));
+            DROPS.with(|count| count.set(0));
+        });
+        thread.join().expect("the thread ends well");
+        sum.load(Ordering::Relaxed)
+    });
+    assert_eq!((run.result, run.kept), (1 + 2, 0));
+}
+
 #[test]
 fn more_threads_than_cores_take_turns() {
     let machine = Machine {

@@ -113,6 +113,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         hangs: false,
     },
     Mutant {
+        name: "sim_values_that_need_no_drop_are_gone_first",
+        file: "crates/sync/src/primitives/sim/local.rs",
+        original: "            is_to_drop: needs_drop::<T>(),",
+        replacement: "            is_to_drop: true,",
+        why: "A value that a thread drops at its end panics when it looks at a count of the thread.",
+        checker: checked_by("finds_the_values_that_need_no_drop"),
+        hangs: false,
+    },
+    Mutant {
         name: "sim_a_lost_line_comes_for_nothing",
         file: "crates/sync/src/primitives/sim/directory.rs",
         original: "            After::Itself => price,",

@@ -4,10 +4,21 @@
 use super::current;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::mem::{self, needs_drop};
 use std::ptr;
 
 std::thread_local! {
-    static OUTSIDE: RefCell<Vec<(usize, *mut dyn Any)>> = const { RefCell::new(Vec::new()) };
+    static OUTSIDE: RefCell<Vec<Local>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A thread's own value.
+pub(super) struct Local {
+    /// The address of its [`LocalKey`].
+    key: usize,
+    value: *mut dyn Any,
+    /// Whether there is something to do when it is dropped, and it has not been. As std's, a value
+    /// without that is there until the thread has ended.
+    is_to_drop: bool,
 }
 
 /// A value for each thread; [`thread_local`](crate::sim::thread_local) declares it.
@@ -50,9 +61,9 @@ impl<T: 'static> LocalKey<T> {
 
     fn place(&'static self) -> Option<*mut dyn Any> {
         let key = ptr::from_ref(self).addr();
-        let find = |all: &Vec<(usize, *mut dyn Any)>| {
-            let found = all.iter().find(|(other, _)| *other == key);
-            found.map(|(_, value)| *value)
+        let find = |all: &Vec<Local>| {
+            let found = all.iter().find(|local| local.key == key);
+            found.map(|local| local.value)
         };
         match current::with(|state| find(&state.me().locals)) {
             Some(found) => found,
@@ -61,9 +72,13 @@ impl<T: 'static> LocalKey<T> {
     }
 
     fn keep(&'static self, value: *mut dyn Any) {
-        let key = ptr::from_ref(self).addr();
-        if current::with(|state| state.me().locals.push((key, value))).is_none() {
-            OUTSIDE.with_borrow_mut(|all| all.push((key, value)));
+        let local = || Local {
+            key: ptr::from_ref(self).addr(),
+            value,
+            is_to_drop: needs_drop::<T>(),
+        };
+        if current::with(|state| state.me().locals.push(local())).is_none() {
+            OUTSIDE.with_borrow_mut(|all| all.push(local()));
         }
     }
 
@@ -152,19 +167,24 @@ impl<T: 'static> LocalKey<RefCell<T>> {
 /// Drops the values of the virtual thread that ends, the last one first, with all that the drops
 /// add.
 pub(super) fn end_of_thread() {
-    let mut ended = 0;
-    loop {
-        // The values that are still there; what was dropped keeps its entry.
-        let next = current::with(|state| {
-            let locals = &mut state.me().locals;
-            let left = locals.len().checked_sub(1 + ended)?;
-            ended += 1;
+    let next = || {
+        let gone = current::with(|state| {
+            let mut locals = state.me().locals.iter_mut();
+            let last = locals.rfind(|local| local.is_to_drop)?;
+            last.is_to_drop = false;
             let gone: Box<dyn Any> = Box::new(Gone);
-            Some(std::mem::replace(&mut locals[left].1, Box::into_raw(gone)))
+            Some(mem::replace(&mut last.value, Box::into_raw(gone)))
         });
-        let Some(Some(value)) = next else { return };
+        gone.flatten()
+    };
+    while let Some(value) = next() {
         // SAFETY: it came from `Box::into_raw`, and its place no longer has it.
         drop(unsafe { Box::from_raw(value) });
+    }
+    let left = current::with(|state| mem::take(&mut state.me().locals));
+    for local in left.into_iter().flatten() {
+        // SAFETY: it came from `Box::into_raw`, and the thread ends here.
+        drop(unsafe { Box::from_raw(local.value) });
     }
 }
 

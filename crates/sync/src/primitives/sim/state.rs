@@ -9,12 +9,12 @@
 //! 3. The time of a thread since its birth is the sum of its [`Spent`].
 
 use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
+use super::local::Local;
 use super::machine::{Machine, Picoseconds};
 use super::once::Once;
 use super::outcome::{Blame, Spent};
 use super::random::Random;
 use corosensei::{Coroutine, Yielder};
-use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::Location;
@@ -66,7 +66,7 @@ pub(super) struct Thread {
     joining: Vec<Id>,
     pub(super) coroutine: Option<Coroutine<(), (), ()>>,
     pub(super) yielder: *const Yielder<(), ()>,
-    pub(super) locals: Vec<(usize, *mut dyn Any)>,
+    pub(super) locals: Vec<Local>,
     pub(super) name: Option<String>,
     pub(super) index: usize,
 }
