@@ -270,7 +270,7 @@ fn fought_over() -> FoughtOver {
     most.expect("there are tries").1
 }
 
-/// The median of numbers of which each occurs so many times.
+/// The median of the numbers from zero up, of which each occurs as often as `counts` says.
 fn middle(counts: &[u64]) -> usize {
     let half = counts.iter().sum::<u64>().div_ceil(2);
     let mut below = 0;

@@ -180,8 +180,8 @@ pub(super) fn receive_all<M: Message>(
     }
 }
 
-/// In a simulation, what the receiver's loop takes for a message: the check of its stamp against the
-/// next number of the sender. Some ten instructions.
+/// In a simulation, what the receiver's loop takes for a message: the check of its stamp against
+/// the next number of the sender. Some ten instructions.
 #[cfg(sim)]
 fn checked() {
     const MESSAGE_NS: u64 = 3;

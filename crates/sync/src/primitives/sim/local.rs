@@ -2,6 +2,7 @@
 //! has its own too.
 
 use super::current;
+use super::state::Local;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::{self, needs_drop};
@@ -9,16 +10,6 @@ use std::ptr;
 
 std::thread_local! {
     static OUTSIDE: RefCell<Vec<Local>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A thread's own value.
-pub(super) struct Local {
-    /// The address of its [`LocalKey`].
-    key: usize,
-    value: *mut dyn Any,
-    /// Whether there is something to do when it is dropped, and it has not been. As std's, a value
-    /// without that is there until the thread has ended.
-    is_to_drop: bool,
 }
 
 /// A value for each thread; [`thread_local`](crate::sim::thread_local) declares it.

@@ -9,12 +9,12 @@
 //! 3. The time of a thread since its birth is the sum of its [`Spent`].
 
 use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
-use super::local::Local;
 use super::machine::{Machine, Picoseconds};
 use super::once::Once;
 use super::outcome::{Blame, Spent};
 use super::random::Random;
 use corosensei::{Coroutine, Yielder};
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::Location;
@@ -69,6 +69,16 @@ pub(super) struct Thread {
     pub(super) locals: Vec<Local>,
     pub(super) name: Option<String>,
     pub(super) index: usize,
+}
+
+/// A thread's own value.
+pub(super) struct Local {
+    /// The address of its [`LocalKey`](super::local::LocalKey).
+    pub(super) key: usize,
+    pub(super) value: *mut dyn Any,
+    /// Whether there is something to do when it is dropped, and it has not been. As std's, a value
+    /// without that is there until the thread has ended.
+    pub(super) is_to_drop: bool,
 }
 
 /// A line that a thread has asked for and does not wait for yet.
