@@ -599,6 +599,8 @@ fn what_the_larger_cache_has_no_place_for_comes_from_farther_away() {
             read();
             begun.elapsed_virtually()
         });
+        // No other core is there that a line could come from.
+        assert_eq!(run.threads[0].1.transfers, 0);
         run.result as f64 / lines as f64
     };
     // With the instructions, a line costs 2 ns in the nearest cache, 5 in the larger one, 21 in the
