@@ -123,16 +123,17 @@ impl<I> Index<I> {
 }
 
 /// In a simulation, what the loop of a workload takes for an operation: the next key, the branch to
-/// the kind of operation, the count of what was wrong. Some ten instructions.
+/// the kind of operation, the count of what was wrong; or the check of a message's stamp. Some ten
+/// instructions.
 #[cfg(sim)]
-fn called() {
+pub(super) fn called() {
     const OPERATION_NS: u64 = 3;
     tremula_sync::sim::work(OPERATION_NS);
 }
 
 #[cfg(not(sim))]
 #[inline(always)]
-const fn called() {}
+pub(super) const fn called() {}
 
 impl<K: Key, I: OrderedIndex<K, u64>> Subject<K> for Index<I> {
     #[inline]

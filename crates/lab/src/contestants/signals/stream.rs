@@ -1,5 +1,6 @@
 //! Senders that send until they are stopped, and a receiver that checks what arrives.
 
+use super::super::subject::called;
 use super::channel::{Receiving, Sending};
 use crate::workload::{Message, Stamp};
 use std::{
@@ -147,7 +148,7 @@ pub(super) fn receive_all<M: Message>(
     let mut messages = 0;
     let begun = tremula_sync::now();
     while let Some(message) = receiver.receive() {
-        checked();
+        called();
         messages += 1;
         match message.stamp() {
             Some(stamp) if next.get(stamp.sender()) == Some(&stamp.number()) => {
@@ -179,18 +180,6 @@ pub(super) fn receive_all<M: Message>(
         }),
     }
 }
-
-/// In a simulation, what the receiver's loop takes for a message: the check of its stamp against
-/// the next number of the sender. Some ten instructions.
-#[cfg(sim)]
-fn checked() {
-    const MESSAGE_NS: u64 = 3;
-    tremula_sync::sim::work(MESSAGE_NS);
-}
-
-#[cfg(not(sim))]
-#[inline(always)]
-const fn checked() {}
 
 /// Joins a thread, passing on its panic.
 pub(super) fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {

@@ -389,11 +389,9 @@ impl Directory {
             for socket in each(line.sockets.into()) {
                 self.sockets[socket].remove(number);
             }
+            self.lines[number as usize].sockets = 0;
         }
         let line = &mut self.lines[number as usize];
-        if writes {
-            line.sockets = 0;
-        }
         if writes || line.owner != NOBODY {
             line.left = line.owner;
             line.owner = if writes { core as u16 } else { NOBODY };
