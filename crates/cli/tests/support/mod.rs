@@ -13,7 +13,7 @@ pub(crate) mod tls;
 pub(crate) mod wire;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -96,15 +96,14 @@ impl Server {
                 if child.try_wait().expect("its status").is_some() {
                     break;
                 }
-                // Not another process that took the port first.
-                let is_this = |_| {
-                    let mut client = resp::Connection::new(address);
+                // Not another process that took the port first, perhaps for a moment only.
+                let is_this = |mut client: resp::Connection| {
                     client.send(&resp::encode(&["info", "server"]));
                     let info = client.reply_or_end().unwrap_or_default();
                     let own = format!("process_id:{}\r\n", child.id());
                     String::from_utf8_lossy(&info).contains(&own)
                 };
-                if TcpStream::connect(address).is_ok_and(is_this) {
+                if resp::Connection::try_new(address).is_some_and(is_this) {
                     return Self {
                         child,
                         address,
