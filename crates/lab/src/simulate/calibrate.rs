@@ -411,17 +411,18 @@ pub(crate) fn profile() -> String {
     let FoughtOver { stays, turn } = fought_over();
     let stays = (100.0 * stays / over).round().clamp(0.0, 100.0);
     let queued = (100.0 * turn / over).round().clamp(100.0, 1000.0);
-    let changed = chase_changed();
+    let led = (100.0 * beside(chase_changed()) / over).round();
+    let led = led.clamp(10.0, 1000.0);
     let varies = jitter(thread::yield_now).round().clamp(0.0, 100.0);
 
     let mut text = format!(
-        "# This machine, measured by `tremula-lab calibrate`.\n# A load that depends on the one \
-         before, of a line that the other processor has changed, takes {changed:.1} ns.\nabout = \"{cores} processors of \
+        "# This machine, measured by `tremula-lab calibrate`.\nabout = \"{cores} processors of \
          the machine that measured itself\"\nsockets = 1\nclusters = 1\ncores = {cores}\nthreads = \
          1\nshared_speed = 100\n# Measured here: groups of eight lines in memory, against single lines.\n\
          beside = {together}\n# Measured here: two threads that add to one word, and what one does in a row.\n\
          stays = {stays}\n# Measured here: the same two threads, the time from one's turn to the next.\n\
-         queued = {queued}\n# Measured here: yields, from the tenth to the ninetieth of a hundred.\njitter = {varies}\n"
+         queued = {queued}\n# Measured here: loads that depend on each other, of lines that the other processor has changed.\n\
+         led = {led}\n# Measured here: yields, from the tenth to the ninetieth of a hundred.\njitter = {varies}\n"
     );
     for (name, bytes) in ["near_lines", "far_lines", "socket_lines"]
         .iter()

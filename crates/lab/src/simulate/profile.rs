@@ -63,6 +63,8 @@ pub struct Profile {
     pub stays: u64,
     /// How many per cent of its price a transfer takes of a line that is on its way elsewhere.
     pub queued: u64,
+    /// How many per cent of its price a changed line takes whose address was loaded right before.
+    pub led: u64,
     /// By how many per cent at most a call of the system takes more or less than its price.
     pub jitter: u64,
     /// The lines of a core's nearest cache.

@@ -96,6 +96,7 @@ fn machine_of(profile: &Profile) -> Machine {
         beside: profile.beside,
         stays: profile.stays,
         queued: profile.queued,
+        led: profile.led,
         jitter: profile.jitter,
         near_lines: profile.near_lines,
         far_lines: profile.far_lines,

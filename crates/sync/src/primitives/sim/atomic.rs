@@ -1,9 +1,12 @@
 //! Atomic types of which each access has its price, and takes place in the order of virtual time.
+//! What a store writes, its own thread sees at once, and others when its line has come.
 
 use super::current;
 use super::directory::Kind;
+use super::stores::Bits;
 use std::fmt;
 use std::panic::Location;
+use std::ptr;
 use std::sync::atomic as real;
 pub use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -16,9 +19,10 @@ pub fn fence(ordering: Ordering) {
     real::fence(ordering);
 }
 
-/// Declares an atomic type: its name, std's, and the type of its value.
+/// Declares an atomic type: its name, std's, the type of its value, and how that becomes bits and is
+/// made from them.
 macro_rules! atomic {
-    ($name:ident $([$parameter:ident])?, $real:ty, $value:ty) => {
+    ($name:ident $([$parameter:ident])?, $real:ty, $value:ty, $to:expr, $from:expr) => {
         /// An atomic type like std's of the same name.
         #[repr(transparent)]
         pub struct $name $(<$parameter>)? ($real);
@@ -30,34 +34,59 @@ macro_rules! atomic {
                 Self(<$real>::new(value))
             }
 
+            fn address(&self) -> usize {
+                ptr::from_ref(self).addr()
+            }
+
             #[track_caller]
             fn access(&self, kind: Kind) {
-                let address = std::ptr::from_ref(self).addr();
-                current::access(address, kind, Location::caller());
+                current::access(self.address(), kind, Location::caller());
+            }
+
+            /// Writes a value, which this thread sees from here on.
+            fn put(&self, value: $value, ordering: Ordering) {
+                let in_memory = ($to)(self.0.load(Ordering::Relaxed));
+                if current::store(self.address(), in_memory, ($to)(value)) {
+                    self.0.store(value, ordering);
+                }
+            }
+
+            /// What `step` does to the value that this thread sees.
+            #[track_caller]
+            fn read_modify_write<R>(&self, step: impl FnOnce(&$real) -> R) -> R {
+                self.access(Kind::ReadModifyWrite);
+                let Some(seen) = current::seen(self.address()) else {
+                    return step(&self.0);
+                };
+                let value = <$real>::new(($from)(seen));
+                let result = step(&value);
+                self.put(value.into_inner(), Ordering::Release);
+                result
             }
 
             /// As std's.
             #[track_caller]
             pub fn load(&self, ordering: Ordering) -> $value {
                 self.access(Kind::Load);
-                self.0.load(ordering)
+                let in_memory = ($to)(self.0.load(ordering));
+                ($from)(current::loads(self.address(), in_memory))
             }
 
             /// As std's. A sequentially consistent store is an exchange, as compilers make it.
             #[track_caller]
             pub fn store(&self, value: $value, ordering: Ordering) {
-                self.access(match ordering {
-                    Ordering::SeqCst => Kind::ReadModifyWrite,
-                    _ => Kind::Store,
-                });
-                self.0.store(value, ordering);
+                if ordering == Ordering::SeqCst {
+                    self.swap(value, ordering);
+                    return;
+                }
+                self.access(Kind::Store);
+                self.put(value, ordering);
             }
 
             /// As std's.
             #[track_caller]
             pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                self.access(Kind::ReadModifyWrite);
-                self.0.swap(value, ordering)
+                self.read_modify_write(|real| real.swap(value, ordering))
             }
 
             /// As std's. It pays for the line also if it fails.
@@ -73,8 +102,9 @@ macro_rules! atomic {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                self.access(Kind::ReadModifyWrite);
-                self.0.compare_exchange(current, new, success, failure)
+                self.read_modify_write(|real| {
+                    real.compare_exchange(current, new, success, failure)
+                })
             }
 
             /// As std's, except that it never fails for no reason.
@@ -159,8 +189,7 @@ macro_rules! fetch {
                 /// As std's.
                 #[track_caller]
                 pub fn $method(&self, value: $value, ordering: Ordering) -> $value {
-                    self.access(Kind::ReadModifyWrite);
-                    self.0.$method(value, ordering)
+                    self.read_modify_write(|real| real.$method(value, ordering))
                 }
             )*
         }
@@ -170,7 +199,13 @@ macro_rules! fetch {
 macro_rules! integers {
     ($($name:ident $value:ty;)*) => {
         $(
-            atomic!($name, real::$name, $value);
+            atomic!(
+                $name,
+                real::$name,
+                $value,
+                |value: $value| -> Bits { ptr::without_provenance_mut(value as usize) },
+                |bits: Bits| bits.addr() as $value
+            );
             fetch!($name, $value: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_nand
                 fetch_max fetch_min);
         )*
@@ -185,6 +220,18 @@ integers! {
     AtomicI64 i64;
     AtomicIsize isize;
 }
-atomic!(AtomicBool, real::AtomicBool, bool);
+atomic!(
+    AtomicBool,
+    real::AtomicBool,
+    bool,
+    |value: bool| -> Bits { ptr::without_provenance_mut(usize::from(value)) },
+    |bits: Bits| bits.addr() != 0
+);
 fetch!(AtomicBool, bool: fetch_and fetch_or fetch_xor fetch_nand);
-atomic!(AtomicPtr[T], real::AtomicPtr<T>, *mut T);
+atomic!(
+    AtomicPtr[T],
+    real::AtomicPtr<T>,
+    *mut T,
+    |value: *mut T| -> Bits { value.cast() },
+    |bits: Bits| bits.cast()
+);

@@ -5,6 +5,7 @@ use super::directory::Kind;
 use super::machine::Picoseconds;
 use super::once::OfTheRun;
 use super::state::{State, Woken};
+use super::stores::Bits;
 use corosensei::Yielder;
 use std::any::TypeId;
 use std::cell::Cell;
@@ -102,6 +103,22 @@ pub(super) fn access(address: usize, kind: Kind, from: &'static Location<'static
         state.allocated(allocator::take_count());
         state.access(address, kind, from);
     });
+}
+
+/// What the current thread sees in a word that it has just accessed, if that is not what memory has.
+pub(super) fn seen(address: usize) -> Option<Bits> {
+    with(|state| state.seen(address)).flatten()
+}
+
+/// What the current thread loads from a word that it has just accessed, for which memory has this.
+pub(super) fn loads(address: usize, in_memory: Bits) -> Bits {
+    with(|state| state.loads(address, in_memory)).unwrap_or(in_memory)
+}
+
+/// The current thread, which has just accessed this word, writes `value` where memory has
+/// `in_memory`. Returns whether the caller must write it to memory.
+pub(super) fn store(address: usize, in_memory: Bits, value: Bits) -> bool {
+    with(|state| state.store(address, in_memory, value)).unwrap_or(true)
 }
 
 /// The price of plain memory that is read, or written: it must be memory that a lock protects, or

@@ -51,23 +51,26 @@ pub(super) enum Kind {
     ReadModifyWrite,
 }
 
-/// Which line the thread accessed right before. A load of the same line, or of one beside it, does
-/// not depend on what the access before it found: the core has asked for both.
+/// What the thread did right before. A load of the same line, or of one beside it, does not depend
+/// on what the access before it found: the core has asked for both. A line whose address the thread
+/// has just loaded does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     Another,
     Beside,
     Itself,
+    ItsAddress,
 }
 
 impl After {
     /// Lines that are this near are taken to be of one node.
     const NEAR: usize = 8;
 
-    pub(super) const fn of(kind: Kind, line: usize, before: usize) -> Self {
+    pub(super) const fn of(kind: Kind, line: usize, before: usize, is_led: bool) -> Self {
         match (kind, line.abs_diff(before)) {
             (Kind::Load | Kind::Store, 0) => Self::Itself,
             (Kind::Load | Kind::Store, 1..=Self::NEAR) => Self::Beside,
+            (Kind::Load | Kind::ReadModifyWrite, _) if is_led => Self::ItsAddress,
             _ => Self::Another,
         }
     }
@@ -369,7 +372,10 @@ impl Directory {
             // The system, or the allocator, has just written it.
             (prices.far_cache, prices.far_cache)
         } else {
-            let price = self.price(&line, core, writes);
+            let mut price = self.price(&line, core, writes);
+            if after == After::ItsAddress && line.owner != NOBODY {
+                price = price * self.machine.led / 100;
+            }
             (price, self.price_alone(&line, number, core))
         };
         let exposed = |price| match after {
@@ -381,7 +387,7 @@ impl Directory {
         charge.transfer = exposed(price.max(alone)) - charge.fetching;
         let stays = (charge.fetching + charge.transfer) * self.machine.stays / 100;
         let left_until = now + charge.waiting + stays;
-        if charge.waiting > 0 {
+        if charge.waiting > 0 && after != After::ItsAddress {
             charge.transfer = charge.transfer * self.machine.queued / 100;
         }
         let arrived = now + charge.waiting + charge.fetching + charge.transfer;
@@ -406,7 +412,7 @@ impl Directory {
     /// What is left of a price if the core has asked for the line together with another.
     const fn exposed(&self, price: Picoseconds, after: After) -> Picoseconds {
         match after {
-            After::Another => price,
+            After::Another | After::ItsAddress => price,
             After::Beside => price * self.machine.beside / 100,
             After::Itself => 0,
         }

@@ -172,6 +172,9 @@ pub struct Machine {
     /// How many per cent of its price a transfer takes that was asked for while the line was on its
     /// way to another core: the next one begins when the directory knows that the last has ended.
     pub queued: u64,
+    /// How many per cent of its price a line takes that another core has changed, if its address is
+    /// what the thread has just loaded: the core does not know it before.
+    pub led: u64,
     /// By how many per cent at most a call of the system takes more or less than its price: a
     /// yield, a sleep, a wake-up, a change of threads.
     pub jitter: u64,
@@ -221,6 +224,7 @@ impl Machine {
             beside: 100,
             stays: 67,
             queued: 100,
+            led: 100,
             jitter: 0,
             near_lines: 512,
             far_lines: 16_384,
@@ -317,11 +321,12 @@ impl Machine {
                 ));
             }
         }
-        if !(10..=1000).contains(&self.queued) {
-            return Err(format!(
-                "queued is {}; it must be from 10 to 1000 per cent",
-                self.queued
-            ));
+        for (name, value) in [("queued", self.queued), ("led", self.led)] {
+            if !(10..=1000).contains(&value) {
+                return Err(format!(
+                    "{name} is {value}; it must be from 10 to 1000 per cent"
+                ));
+            }
         }
         if self.slice == 0 {
             return Err("slice is 0; it must be longer".to_owned());

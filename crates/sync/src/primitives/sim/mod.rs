@@ -11,13 +11,15 @@
 //! ```
 //!
 //! Each access of an atomic, a cell or a lock advances the clock of its thread by what it costs in
-//! the state that the line is in, and then takes place in the order of virtual time. A run depends
-//! on its seed only.
+//! the state that the line is in, and then takes place in the order of virtual time. A store does
+//! not wait for its line; others see it when that has come (`stores.rs`). A run depends on its seed
+//! only.
 //!
 //! # When to use it
 //!
-//! To see how a structure scales on a machine that is not at hand, and which line stops it. It does
-//! not find bugs of ordering: accesses are sequentially consistent. loom and shuttle do that.
+//! To see how a structure scales on a machine that is not at hand, and which line stops it. It is
+//! not made for finding bugs of ordering: of what the memory model allows, only stores that others
+//! see later happen. loom and shuttle find them.
 //!
 //! # What it leaves out
 //!
@@ -50,6 +52,7 @@ mod outcome;
 mod random;
 mod simulation;
 mod state;
+mod stores;
 mod threads;
 
 pub use allocator::Allocator;

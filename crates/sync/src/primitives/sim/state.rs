@@ -7,12 +7,15 @@
 //!    queue of events; the others are blocked, or in the core's `ready` list.
 //! 2. The current thread's access takes place only when no event is earlier than its clock.
 //! 3. The time of a thread since its birth is the sum of its [`Spent`].
+//! 4. Who learns by another way than a word that a thread has come so far, from a wake-up or from
+//!    its end, does so after all that it has stored is seen.
 
 use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
 use super::machine::{Machine, Picoseconds};
 use super::once::Once;
 use super::outcome::{Blame, Spent};
 use super::random::Random;
+use super::stores::{Bits, Stores};
 use corosensei::{Coroutine, Yielder};
 use std::any::Any;
 use std::cmp::Reverse;
@@ -49,8 +52,12 @@ pub(super) struct Thread {
     place: usize,
     /// Until when the thread's stores are on their way.
     stores: Picoseconds,
+    /// The words to which they go, and when others see them there.
+    stored: VecDeque<(usize, Picoseconds)>,
     /// The address of the line that the thread accessed last, as a number of lines.
     line: usize,
+    /// The addresses that the thread has loaded last.
+    loaded: Loaded,
     /// The lines that the thread has asked for ahead, the last of them.
     coming: VecDeque<Coming>,
     pub(super) spent: Spent,
@@ -106,6 +113,36 @@ pub(super) struct Woken {
 /// How many lines a thread asks for ahead: some ten misses of a core are under way at once.
 const MOST_COMING: usize = 10;
 
+/// The last addresses that a thread has loaded, among other values.
+#[derive(Default)]
+struct Loaded {
+    addresses: [usize; Self::COUNT],
+    next: usize,
+}
+
+impl Loaded {
+    const COUNT: usize = 4;
+    /// Smaller values are no addresses of what a program allocates.
+    const LEAST: usize = 1 << 32;
+    /// A pointer's bits; the others, and the lowest, may have other meanings.
+    const POINTER: usize = (1 << 48) - 1;
+    /// What lies this far behind an address is of the node there.
+    const NODE: usize = 2048;
+
+    fn add(&mut self, value: usize) {
+        let address = value & Self::POINTER;
+        if address >= Self::LEAST {
+            self.addresses[self.next] = address / LINE * LINE;
+            self.next = (self.next + 1) % Self::COUNT;
+        }
+    }
+
+    fn leads_to(&self, address: usize) -> bool {
+        let is_there = |loaded: &usize| address.wrapping_sub(*loaded) < Self::NODE;
+        self.addresses.iter().any(is_there)
+    }
+}
+
 /// A place where a thread runs.
 #[derive(Default)]
 struct Place {
@@ -120,6 +157,7 @@ struct Place {
 pub(super) struct State {
     pub(super) machine: Machine,
     directory: Directory,
+    stores: Stores,
     pub(super) threads: Vec<Thread>,
     places: Vec<Place>,
     events: BinaryHeap<Entry>,
@@ -161,6 +199,7 @@ impl State {
         Self {
             machine: *machine,
             directory: Directory::new(machine),
+            stores: Stores::default(),
             threads: Vec::new(),
             places: (0..=of_first).map(place).collect(),
             events: BinaryHeap::new(),
@@ -203,7 +242,9 @@ impl State {
             standing: Standing::Blocked,
             place,
             stores: 0,
+            stored: VecDeque::new(),
             line: 0,
+            loaded: Loaded::default(),
             coming: VecDeque::new(),
             spent: Spent::default(),
             born: at,
@@ -407,10 +448,12 @@ impl State {
         now += drained;
         let random = &mut self.random;
         let line = address / LINE;
+        let before = std::mem::replace(&mut self.threads[id].line, line);
         let after = After::of(
             kind,
             line,
-            std::mem::replace(&mut self.threads[id].line, line),
+            before,
+            self.threads[id].loaded.leads_to(address),
         );
         // A store does not wait for its line.
         let coming = match kind {
@@ -494,17 +537,50 @@ impl State {
         self.locks.get(&address).copied()
     }
 
+    /// What the current thread sees in a word, if that is not what memory has.
+    pub(super) fn seen(&mut self, address: usize) -> Option<Bits> {
+        let (id, now) = (self.current, self.me().clock);
+        self.stores.seen_by(address, id, now)
+    }
+
+    /// What the current thread loads from a word for which memory has `in_memory`.
+    pub(super) fn loads(&mut self, address: usize, in_memory: Bits) -> Bits {
+        let value = self.seen(address).unwrap_or(in_memory);
+        self.me().loaded.add(value.addr());
+        value
+    }
+
+    /// The current thread, which has just accessed a word, writes it. Returns whether memory takes
+    /// the value.
+    pub(super) fn store(&mut self, address: usize, in_memory: Bits, value: Bits) -> bool {
+        let (id, me) = (self.current, &mut self.threads[self.current]);
+        let (now, seen) = (me.clock, me.stores);
+        while let Some((word, _)) = me.stored.pop_front_if(|(_, seen)| *seen <= now) {
+            self.stores.forget(word, now);
+        }
+        if seen > now {
+            me.stored.push_back((address, seen));
+        }
+        let times = (id, now, seen);
+        self.stores.add(address, times, (in_memory, value))
+    }
+
     pub(super) fn fence(&mut self) {
-        let price = self.machine.prices.fence;
+        self.drain();
+        self.work(self.machine.prices.fence);
+    }
+
+    /// The current thread waits until others see all its stores.
+    pub(super) fn drain(&mut self) {
         let me = self.me();
         let drained = me.stores.saturating_sub(me.clock);
         me.spent.transfers += drained;
         me.clock += drained;
-        self.work(price);
     }
 
     /// The current thread leaves its place until it is woken, or until `deadline`.
     pub(super) fn block(&mut self, deadline: Option<Picoseconds>) {
+        self.drain();
         let id = self.current;
         let me = self.me();
         me.sleeps += 1;
@@ -576,6 +652,9 @@ impl State {
     pub(super) fn has_ended_or_tells_me(&mut self, id: Id) -> bool {
         let me = self.current;
         if self.has_ended(id) {
+            let late = self.threads[id].clock.saturating_sub(self.me().clock);
+            self.me().spent.off += late;
+            self.me().clock += late;
             return true;
         }
         self.threads[id].joining.push(me);
@@ -589,6 +668,7 @@ impl State {
 
     /// The current thread has ended.
     pub(super) fn end(&mut self) {
+        self.drain();
         let me = self.me();
         me.standing = Standing::Ended;
         let joining = std::mem::take(&mut me.joining);

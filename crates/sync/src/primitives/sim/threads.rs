@@ -97,6 +97,7 @@ impl Thread {
             Which::System(thread) => thread.unpark(),
             Which::Virtual(id, _) => {
                 running::with(|state| {
+                    state.drain();
                     state.threads[*id].token = true;
                     if std::mem::take(&mut state.threads[*id].parked) {
                         state.wake(*id);
@@ -232,12 +233,17 @@ fn spawn_virtual<R>(
     body: Box<dyn FnOnce()>,
     packet: Arc<Packet<R>>,
 ) -> JoinHandle<R> {
+    add_virtual(name, start_another(), body, packet)
+}
+
+/// The calling thread starts another one; returns when that begins.
+fn start_another() -> Picoseconds {
     let start = running::with(|state| {
+        state.drain();
         state.call(state.machine.prices.wake);
         state.me().clock + state.varied(state.machine.prices.wake_delay)
     });
-    let start = start.expect("the caller is a virtual thread");
-    add_virtual(name, start, body, packet)
+    start.expect("the caller is a virtual thread")
 }
 
 fn add_virtual<R>(
@@ -339,11 +345,7 @@ pub fn scoped<R: Send>(
 ) -> Vec<R> {
     let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let (work, places) = (&work, &results);
-    let start = running::with(|state| {
-        state.call(state.machine.prices.wake);
-        state.me().clock + state.varied(state.machine.prices.wake_delay)
-    });
-    let start = start.expect("the caller is a virtual thread");
+    let start = start_another();
     let handles: Vec<JoinHandle<()>> = (0..count)
         .map(|number| {
             let (body, packet) = packed(move || {

@@ -5,6 +5,9 @@
 
 #![cfg(sim)]
 
+mod led;
+mod stores;
+
 use std::cell::Cell;
 use std::time::Duration;
 use tremula_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -507,7 +510,7 @@ fn the_line_that_is_fought_over_is_named() {
         },
     );
     let worst = outcome.blame.first().unwrap();
-    assert!(worst.file.ends_with("sim.rs"), "{worst:?}");
+    assert!(worst.file.ends_with("sim/main.rs"), "{worst:?}");
     assert!(worst.waiting > 10 * worst.transferring, "{worst:?}");
     assert_eq!(worst.by_line.len(), 1);
 }
@@ -525,7 +528,7 @@ fn a_lock_is_blamed_where_it_is_taken() {
     );
     assert!(outcome.blame.len() >= 2);
     for blame in &outcome.blame {
-        assert!(blame.file.ends_with("tests/sim.rs"), "{blame:?}");
+        assert!(blame.file.ends_with("tests/sim/main.rs"), "{blame:?}");
         assert_eq!(blame.over_time.values().sum::<u64>(), blame.time());
     }
 }
