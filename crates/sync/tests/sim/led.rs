@@ -11,7 +11,7 @@ type Node = CachePadded<AtomicU64>;
 /// node is, or is led there by a pointer with bits of another meaning.
 fn waits(machine: Machine, is_led: bool, changes: bool) -> u64 {
     let run = Simulation::on(machine).run(move || {
-        // So many that no pointer is beside the one that is looked at.
+        // 64 of them, so that no pointer is beside the one that is looked at.
         let nodes: Box<[Node]> = (0..64).map(|_| Node::default()).collect();
         let node = &nodes[32];
         let tagged = (&raw const *node).map_addr(|address| address | 1 << 50 | 1);

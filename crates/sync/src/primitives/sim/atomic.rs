@@ -19,8 +19,8 @@ pub fn fence(ordering: Ordering) {
     real::fence(ordering);
 }
 
-/// Declares an atomic type: its name, std's, the type of its value, and how that becomes bits and is
-/// made from them.
+/// Declares an atomic type: its name, std's, the type of its value, how that becomes bits, and how
+/// it is made from them.
 macro_rules! atomic {
     ($name:ident $([$parameter:ident])?, $real:ty, $value:ty, $to:expr, $from:expr) => {
         /// An atomic type like std's of the same name.

@@ -105,7 +105,7 @@ pub(super) fn access(address: usize, kind: Kind, from: &'static Location<'static
     });
 }
 
-/// What the current thread sees in a word that it has just accessed, if that is not what memory has.
+/// What the current thread sees in a word that it has just accessed, if memory has something else.
 pub(super) fn seen(address: usize) -> Option<Bits> {
     with(|state| state.seen(address)).flatten()
 }

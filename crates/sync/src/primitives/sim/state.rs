@@ -7,8 +7,8 @@
 //!    queue of events; the others are blocked, or in the core's `ready` list.
 //! 2. The current thread's access takes place only when no event is earlier than its clock.
 //! 3. The time of a thread since its birth is the sum of its [`Spent`].
-//! 4. Who learns by another way than a word that a thread has come so far, from a wake-up or from
-//!    its end, does so after all that it has stored is seen.
+//! 4. A thread that learns in another way than from a word how far another one has come, by being
+//!    woken or by waiting for its end, does so after all that the other has stored is seen.
 
 use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
 use super::machine::{Machine, Picoseconds};

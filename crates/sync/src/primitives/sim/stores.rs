@@ -22,13 +22,13 @@
 
 use super::directory::ByAddress;
 use super::machine::Picoseconds;
-use super::state::Id;
 
 /// The value of an atomic of any type; a pointer, because that may be one.
 pub(super) type Bits = *mut ();
 
 struct Store {
-    by: Id,
+    /// The number of the thread.
+    by: usize,
     /// When others see it.
     seen: Picoseconds,
     value: Bits,
@@ -45,7 +45,7 @@ pub(super) struct Stores(ByAddress<Word>);
 
 impl Stores {
     /// What thread `by` sees in a word at time `now`, if that is not what memory has.
-    pub(super) fn seen_by(&self, address: usize, by: Id, now: Picoseconds) -> Option<Bits> {
+    pub(super) fn seen_by(&self, address: usize, by: usize, now: Picoseconds) -> Option<Bits> {
         if self.0.is_empty() {
             return None;
         }
@@ -70,7 +70,7 @@ impl Stores {
     pub(super) fn add(
         &mut self,
         address: usize,
-        (by, now, seen): (Id, Picoseconds, Picoseconds),
+        (by, now, seen): (usize, Picoseconds, Picoseconds),
         (in_memory, value): (Bits, Bits),
     ) -> bool {
         if seen <= now && !self.0.contains_key(&address) {
