@@ -402,7 +402,8 @@ pub(crate) fn profile() -> String {
     let beside = |whole: f64| (whole - load).max(0.0);
     let near = beside(chase(caches[0] / 2));
     let memory = beside(chase(MEMORY));
-    let (alone, eight) = (groups(MEMORY, 1), groups(MEMORY, 8));
+    // Single lines of groups would be so few that a cache could hold them.
+    let (alone, eight) = (chase(MEMORY), groups(MEMORY, 8));
     // Per cent of the price of a line alone, for each line of a group beyond the first.
     let together = (100.0 * (eight - alone) / 7.0 / alone)
         .round()
