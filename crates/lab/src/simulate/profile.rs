@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 ///
 /// assert!(PROFILES.iter().any(|(name, _)| *name == "two_sockets_of_16"));
 /// ```
-pub const PROFILES: [(&str, &str); 4] = [
+pub const PROFILES: [(&str, &str); 5] = [
     (
         "two_sockets_of_16",
         include_str!("../../machines/two_sockets_of_16.toml"),
@@ -23,6 +23,10 @@ pub const PROFILES: [(&str, &str); 4] = [
     (
         "one_socket_of_96",
         include_str!("../../machines/one_socket_of_96.toml"),
+    ),
+    (
+        "two_vcpus_of_genoa",
+        include_str!("../../machines/two_vcpus_of_genoa.toml"),
     ),
     (
         "two_vcpus_of_sapphire_rapids",
