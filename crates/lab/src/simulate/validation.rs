@@ -104,14 +104,16 @@ impl Compared {
 
 /// The best of the runs that had the machine to themselves, or else the run that had most of it.
 /// Other work makes runs slower, but not those whose threads fight: these it makes faster, because
-/// only one of the threads runs at a time.
-fn best(measured: &Record) -> f64 {
-    let runs = measured.runs.iter().zip(&measured.shares);
+/// only one of the threads runs at a time. `None` if nothing was measured.
+fn best(measured: &[&Record]) -> Option<f64> {
+    let runs = measured
+        .iter()
+        .flat_map(|record| record.runs.iter().zip(&record.shares));
     let quiet = runs.clone().filter(|(_, share)| **share >= ALL_BUT);
     let best = quiet.map(|(run, _)| *run).max_by(f64::total_cmp);
     let most = || runs.max_by(|one, other| one.1.total_cmp(other.1));
     best.or_else(|| most().map(|(run, _)| *run))
-        .unwrap_or(measured.mops)
+        .or_else(|| measured.last().map(|record| record.mops))
 }
 
 /// Pairs what was measured with what the machine's profile predicts, if both have as many cores.
@@ -123,12 +125,13 @@ pub(crate) fn compared(records: &[Record], machine: &str) -> Vec<Compared> {
             simulated_on: None,
             ..CaseKey::of(predicted)
         };
-        let measured = records.iter().rfind(|record| {
+        let measured = records.iter().filter(|record| {
             !record.simulated
                 && record.engine == predicted.engine
                 && record.made_by.machine.cores == predicted.made_by.machine.cores
                 && CaseKey::of(record) == case
-        })?;
+        });
+        let measured: Vec<&Record> = measured.collect();
         Some(Compared {
             what: format!(
                 "{}, {}, {}, {}",
@@ -136,7 +139,7 @@ pub(crate) fn compared(records: &[Record], machine: &str) -> Vec<Compared> {
             ),
             threads: predicted.threads,
             predicted: predicted.mops,
-            measured: best(measured),
+            measured: best(&measured)?,
         })
     };
     records
@@ -221,9 +224,15 @@ mod tests {
         let mut measured = some_record("lookup", 1, "a", 8.0);
         measured.runs = vec![8.0, 10.0, 12.0];
         measured.shares = vec![0.7, 0.5, 0.6];
-        assert_eq!(best(&measured), 8.0);
+        assert_eq!(best(&[&measured]), Some(8.0));
         measured.shares.clear();
-        assert_eq!(best(&measured), 8.0, "nothing is known of them");
+        assert_eq!(best(&[&measured]), Some(8.0), "nothing is known of them");
+        // Measured twice: all runs count.
+        let mut again = measured.clone();
+        again.runs = vec![7.0];
+        again.shares = vec![0.95];
+        assert_eq!(best(&[&measured, &again]), Some(7.0));
+        assert_eq!(best(&[]), None);
     }
 
     #[test]

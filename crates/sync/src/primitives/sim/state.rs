@@ -555,7 +555,8 @@ impl State {
     pub(super) fn store(&mut self, address: usize, in_memory: Bits, value: Bits) -> bool {
         let (id, me) = (self.current, &mut self.threads[self.current]);
         let (now, seen) = (me.clock, me.stores);
-        while let Some((word, _)) = me.stored.pop_front_if(|(_, seen)| *seen <= now) {
+        while let Some(&(word, _)) = me.stored.front().filter(|(_, seen)| *seen <= now) {
+            me.stored.pop_front();
             self.stores.forget(word, now);
         }
         if seen > now {
