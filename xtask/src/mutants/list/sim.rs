@@ -195,7 +195,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "sim_a_pointer_leads_nowhere",
-        file: "crates/sync/src/primitives/sim/state.rs",
+        file: "crates/sync/src/primitives/sim/loaded.rs",
         original: "        let address = value & Self::POINTER;",
         replacement: "        let address = value;",
         why: "A pointer with bits of another meaning leads to no line, and its misses cost half.",

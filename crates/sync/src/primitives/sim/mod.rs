@@ -44,6 +44,7 @@ pub mod atomic;
 mod contents;
 mod current;
 mod directory;
+mod loaded;
 mod local;
 mod locks;
 mod machine;

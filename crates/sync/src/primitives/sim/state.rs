@@ -11,6 +11,7 @@
 //!    woken or by waiting for its end, does so after all that the other has stored is seen.
 
 use super::directory::{After, ByAddress, Charge, Directory, Kind, LINE};
+use super::loaded::Loaded;
 use super::machine::{Machine, Picoseconds};
 use super::once::Once;
 use super::outcome::{Blame, Spent};
@@ -112,36 +113,6 @@ pub(super) struct Woken {
 
 /// How many lines a thread asks for ahead: some ten misses of a core are under way at once.
 const MOST_COMING: usize = 10;
-
-/// The last addresses that a thread has loaded, among other values.
-#[derive(Default)]
-struct Loaded {
-    addresses: [usize; Self::COUNT],
-    next: usize,
-}
-
-impl Loaded {
-    const COUNT: usize = 4;
-    /// Smaller values are no addresses of what a program allocates.
-    const LEAST: usize = 1 << 32;
-    /// A pointer's bits; the others, and the lowest, may have other meanings.
-    const POINTER: usize = (1 << 48) - 1;
-    /// What lies this far behind an address is of the node there.
-    const NODE: usize = 2048;
-
-    fn add(&mut self, value: usize) {
-        let address = value & Self::POINTER;
-        if address >= Self::LEAST {
-            self.addresses[self.next] = address / LINE * LINE;
-            self.next = (self.next + 1) % Self::COUNT;
-        }
-    }
-
-    fn leads_to(&self, address: usize) -> bool {
-        let is_there = |loaded: &usize| address.wrapping_sub(*loaded) < Self::NODE;
-        self.addresses.iter().any(is_there)
-    }
-}
 
 /// A place where a thread runs.
 #[derive(Default)]
