@@ -1,5 +1,5 @@
-//! What a thread has loaded last: a line to which one of these pointers leads could not be asked for
-//! before.
+//! What a thread has loaded last: it could not ask before for a line to which one of these pointers
+//! leads.
 
 use super::directory::LINE;
 
