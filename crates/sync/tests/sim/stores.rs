@@ -44,10 +44,12 @@ fn others_see_a_store_when_its_line_has_come_and_its_own_thread_at_once() {
             |thread| {
                 if thread == 0 {
                     word.store(1, Ordering::Relaxed);
+                    let mut latest = 0;
                     while word.load(Ordering::Relaxed) == 1 {
+                        latest = begun.elapsed_virtually();
                         work(1);
                     }
-                    return begun.elapsed_virtually();
+                    return [latest, begun.elapsed_virtually()];
                 }
                 work(2_000);
                 let stores = begun.elapsed_virtually();
@@ -57,14 +59,19 @@ fn others_see_a_store_when_its_line_has_come_and_its_own_thread_at_once() {
                     begun.elapsed_virtually() < stores + 10,
                     "it waits for its store"
                 );
-                stores
+                [stores, stores]
             },
             || {},
         )
     });
-    let [seen, stored] = run.result[..] else {
+    let [[latest, seen], [stored, _]] = run.result[..] else {
         panic!("two threads have run")
     };
+    // The thread goes on with the line while the request is under way, for 30 of 45 ns.
+    assert!(
+        (stored + 25..=stored + 30).contains(&latest),
+        "{stored} {latest}"
+    );
     // The line goes there, and comes back.
     assert!(
         (stored + 45..=stored + 110).contains(&seen),
@@ -137,6 +144,42 @@ fn stores_are_seen_in_the_order_in_which_they_were_made() {
     }
 }
 
+/// One thread's store waits for an earlier one to a line of the other socket; meanwhile another
+/// thread stores to the same word, which others see first.
+#[test]
+fn a_thread_sees_its_own_store_although_another_will_come_after_it() {
+    let overtaken = |offset: u64| {
+        let run = Simulation::on(two_sockets()).run(move || {
+            let begun = tremula_sync::now();
+            let [far, near] = words();
+            let step = |thread: usize| {
+                match thread {
+                    // In the other socket.
+                    17 => far.store(1, Ordering::Relaxed),
+                    0 => {
+                        near.store(1, Ordering::Relaxed);
+                        work(1_000);
+                        far.store(2, Ordering::Relaxed);
+                        near.store(10, Ordering::Relaxed);
+                    }
+                    1 => {
+                        work(800 + offset);
+                        near.store(20, Ordering::Relaxed);
+                        assert_eq!(near.load(Ordering::Relaxed), 20, "offset {offset}");
+                    }
+                    _ => {}
+                }
+                begun.elapsed_virtually()
+            };
+            let times = scoped(18, step, || {});
+            times[1] > times[0] && near.load(Ordering::Relaxed) == 10
+        });
+        run.result
+    };
+    let overtaken = (0..100).filter(|step| overtaken(4 * step)).count();
+    assert!(overtaken > 0, "no store was seen before an earlier one");
+}
+
 #[test]
 fn who_is_woken_or_waits_for_the_end_of_a_thread_sees_its_stores() {
     let machine = Machine {
@@ -154,7 +197,6 @@ fn who_is_woken_or_waits_for_the_end_of_a_thread_sees_its_stores() {
             let (there, at_end) = (word.clone(), end.clone());
             let sleeper = thread::spawn(move || {
                 there.store(1, Ordering::Relaxed);
-                at_end.store(1, Ordering::Relaxed);
                 work(1_000 + wait);
                 while there.load(Ordering::Acquire) < 2 {
                     thread::park();
@@ -162,6 +204,8 @@ fn who_is_woken_or_waits_for_the_end_of_a_thread_sees_its_stores() {
                 at_end.store(2, Ordering::Relaxed);
             });
             work(1_090);
+            // The line is here, so what the thread stores at its end is on its way for a while.
+            end.store(1, Ordering::Relaxed);
             word.store(2, Ordering::Release);
             sleeper.thread().unpark();
             while !sleeper.is_finished() {

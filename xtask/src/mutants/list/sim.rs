@@ -190,7 +190,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         original: "store.by == by && store.seen > now",
         replacement: "store.by == by && store.seen < now",
         why: "A thread whose store others see after another's sees neither.",
-        checker: checked_by("stores::a_word_has_one_order"),
+        checker: checked_by("stores::a_thread_sees_its_own_store"),
         hangs: false,
     },
     Mutant {
@@ -200,6 +200,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "        let address = value;",
         why: "A pointer with bits of another meaning leads to no line, and its misses cost half.",
         checker: checked_by("led::a_changed_line_costs_more"),
+        hangs: false,
+    },
+    Mutant {
+        name: "sim_the_owner_ends_what_others_still_have",
+        file: "crates/sync/src/primitives/sim/directory.rs",
+        original: "        if !(still || owns && now < line.leaves) {",
+        replacement: "        if !still {",
+        why: "A core loses a line at once if the one that asked for it looks at it again.",
+        checker: checked_by("stores::others_see_a_store"),
         hangs: false,
     },
 ];

@@ -339,8 +339,10 @@ impl Directory {
         let prices = self.machine.prices;
         let writes = kind != Kind::Load;
         let line = &mut self.lines[number as usize];
-        let still = usize::from(line.owner) != core && line.still_has(core, now, writes);
-        if !still {
+        let owns = usize::from(line.owner) == core;
+        let still = !owns && line.still_has(core, now, writes);
+        // What the owner does meanwhile takes nothing from those that still have the line.
+        if !(still || owns && now < line.leaves) {
             line.settle();
         }
         let line = *line;
@@ -353,7 +355,7 @@ impl Directory {
             charge.own += prices.read_modify_write;
         }
         let is_mine = line.has(core);
-        let is_alone = is_mine && line.others(core) == 0;
+        let is_alone = is_mine && (owns || line.others(core) == 0);
         if still || is_mine && (!writes || is_alone) {
             let price = if self.near[core].has(number) {
                 prices.near_cache
