@@ -184,6 +184,8 @@ fn a_thread_sees_its_own_store_although_another_will_come_after_it() {
 fn who_is_woken_or_waits_for_the_end_of_a_thread_sees_its_stores() {
     let machine = Machine {
         prices: tremula_sync::sim::Prices {
+            // What joining gives back would take longer than the store.
+            allocation: 0,
             wake: 0,
             wake_delay: 0,
             sleep: 0,
