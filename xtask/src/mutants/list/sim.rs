@@ -211,4 +211,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         checker: checked_by("stores::others_see_a_store"),
         hangs: false,
     },
+    Mutant {
+        name: "sim_a_thread_is_woken_before_it_can_see_why",
+        file: "crates/sync/src/primitives/sim/threads.rs",
+        original: "                running::drain();",
+        replacement: "",
+        why: "A woken thread does not see the store that it waits for, and sleeps again, for ever.",
+        checker: checked_by("stores::who_is_woken"),
+        hangs: false,
+    },
 ];

@@ -171,6 +171,11 @@ pub fn prefetch<T>(address: *const T, writes: bool) {
     in_order(|state| state.prefetch(address.addr(), writes));
 }
 
+/// The current thread waits until others see all its stores.
+pub(super) fn drain() {
+    in_order(State::drain);
+}
+
 pub(super) fn fence() {
     in_order(State::fence);
 }

@@ -638,6 +638,11 @@ impl State {
         self.threads[id].standing == Standing::Ended
     }
 
+    /// Whether the thread has ended by the time of the current one.
+    pub(super) fn sees_end_of(&mut self, id: Id) -> bool {
+        self.has_ended(id) && self.threads[id].clock <= self.me().clock
+    }
+
     /// The current thread has ended.
     pub(super) fn end(&mut self) {
         self.drain();

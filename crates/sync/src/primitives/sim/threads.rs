@@ -96,8 +96,9 @@ impl Thread {
         match &self.0 {
             Which::System(thread) => thread.unpark(),
             Which::Virtual(id, _) => {
+                // Those that are earlier go first: they do not see yet what this thread has stored.
+                running::drain();
                 running::with(|state| {
-                    state.drain();
                     state.threads[*id].token = true;
                     if std::mem::take(&mut state.threads[*id].parked) {
                         state.wake(*id);
@@ -292,7 +293,7 @@ impl<R> JoinHandle<R> {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match &self.rest {
-            Rest::Virtual(id, _) => running::with(|state| state.has_ended(*id)).unwrap_or(true),
+            Rest::Virtual(id, _) => running::with(|state| state.sees_end_of(*id)).unwrap_or(true),
             Rest::System(handle) => handle.is_finished(),
         }
     }
