@@ -218,6 +218,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replacement: "",
         why: "A woken thread does not see the store that it waits for, and sleeps again, for ever.",
         checker: checked_by("stores::who_is_woken"),
-        hangs: false,
+        hangs: true,
     },
 ];
